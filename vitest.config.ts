@@ -1,0 +1,20 @@
+import { defineConfig } from "vitest/config";
+
+// Tests read the packages' sources through the "@amqp/source" condition: no build is needed before them.
+const conditions = ["node", "@amqp/source"];
+
+export default defineConfig({
+  ssr: { resolve: { conditions, externalConditions: conditions } },
+  test: {
+    projects: [
+      {
+        extends: true,
+        test: { name: "unit", include: ["packages/*/test/**/*.test.ts", "apps/*/test/**/*.test.ts"], testTimeout: 30_000 },
+      },
+      {
+        extends: true,
+        test: { name: "e2e", include: ["e2e/**/*.test.ts"], testTimeout: 60_000, hookTimeout: 60_000 },
+      },
+    ],
+  },
+});
