@@ -1,0 +1,71 @@
+/**
+ * The smallest set of filters with the same union as far as single filters cover one another: an antichain. JetStream
+ * refuses a consumer one of whose filters is a subset of another (error 10138) and accepts filters that overlap in
+ * part, so this is what stands between a queue's bindings and its consumer. Separate from `filters` because it is
+ * about NATS's sets and knows nothing of AMQP.
+ */
+
+interface Node {
+  readonly words: Map<string, Node>;
+  /** The filter that ends here, if one does. */
+  filter: string | undefined;
+}
+
+/**
+ * Whether every subject that filter `a` matches is matched by filter `b` too: what JetStream calls a subset. Equal
+ * filters are subsets of one another; `a` is none of `a.>`, since `>` wants one word more.
+ */
+export function isSubset(a: string, b: string): boolean {
+  const inner = a.split(".");
+  const outer = b.split(".");
+  for (const [position, word] of outer.entries()) {
+    const other = inner[position];
+    if (other === undefined) return false;
+    if (word === ">" && position === outer.length - 1) return true;
+    if (word === "*" ? isRest(inner, position) : word !== other) return false;
+  }
+  return inner.length === outer.length;
+}
+
+/**
+ * The filters without those that are a subset of another one, sorted by code unit, none repeated: what JetStream takes
+ * as a consumer's filters. The union is unchanged, and the result does not depend on the order of the input. A walk
+ * through a trie for each filter, so near-linear: 10,000 filters take tens of milliseconds.
+ */
+export function antichain(filters: Iterable<string>): string[] {
+  const sorted = [...new Set(filters)].sort();
+  if (sorted.length < 2) return sorted;
+  const root: Node = { words: new Map(), filter: undefined };
+  for (const filter of sorted) insert(root, filter);
+  return sorted.filter((filter) => !isCovered(root, filter.split("."), 0, filter));
+}
+
+function insert(root: Node, filter: string): void {
+  let node = root;
+  for (const word of filter.split(".")) {
+    let next = node.words.get(word);
+    if (next === undefined) {
+      next = { words: new Map(), filter: undefined };
+      node.words.set(word, next);
+    }
+    node = next;
+  }
+  node.filter = filter;
+}
+
+/** Whether a filter below `node`, other than the filter itself, holds everything that the words from `position` on do. */
+function isCovered(node: Node, words: readonly string[], position: number, self: string): boolean {
+  const word = words[position];
+  if (word === undefined) return node.filter !== undefined && node.filter !== self;
+  const rest = node.words.get(">")?.filter;
+  if (rest !== undefined && rest !== self) return true;
+  if (isRest(words, position)) return false;
+  const one = node.words.get("*");
+  if (one !== undefined && isCovered(one, words, position + 1, self)) return true;
+  const same = word === "*" ? undefined : node.words.get(word);
+  return same !== undefined && isCovered(same, words, position + 1, self);
+}
+
+function isRest(words: readonly string[], position: number): boolean {
+  return words[position] === ">" && position === words.length - 1;
+}
