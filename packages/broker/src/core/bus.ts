@@ -1,0 +1,153 @@
+/**
+ * The port to the bus: one log that is published to, and cursors in it that are pulled from.
+ *
+ * Responsibilities: everything the core needs of JetStream, in the core's terms.
+ * Used by: core. Implemented by: nats/. Kept apart so that the core can be read without the client's API,
+ * and so that the data path's mechanics (rings, inboxes, budgets) live in one place.
+ */
+import type { Properties } from "./message.ts";
+
+/**
+ * What became of a publish. `stored`: PubAck received. `full`: the log refuses for lack of room.
+ * `refused`: any other refusal by the bus. `unknown`: the bus went away before it answered.
+ */
+export type PublishOutcome = "stored" | "full" | "refused" | "unknown";
+
+/** Told once of every publish, in no fixed order. `tag` is the publisher's own number. */
+export interface PublishSink {
+  published(tag: number, outcome: PublishOutcome): void;
+}
+
+/** How a pulled message is answered to the bus. `progress` restarts its ack wait. */
+export type Settlement = "ack" | "nak" | "term" | "progress";
+
+/** A message as it came from the bus. */
+export interface Incoming {
+  /** The stream sequence. */
+  readonly sequence: number;
+  /** The cursor's own running number. */
+  readonly deliverySequence: number;
+  /** 1 on the first delivery that the bus remembers. */
+  readonly attempts: number;
+  /** When it was stored, milliseconds since the epoch. */
+  readonly time: number;
+  readonly subject: string;
+  readonly properties: Properties;
+  readonly body: Uint8Array;
+  /** What {@link Bus.settle} wants back. */
+  readonly token: string;
+}
+
+export interface PullSink {
+  message(message: Incoming): void;
+  /**
+   * `missing` of the messages asked for will not come. `empty`: a no-wait ask found nothing (or no more);
+   * `expired`: its time was up; `gone`: the cursor was deleted; `lost`: the bus went away or changed leader.
+   */
+  ended(missing: number, why: "empty" | "expired" | "gone" | "lost"): void;
+}
+
+/** One generation of pulls on a queue, with an inbox of its own. */
+export interface PullLine {
+  /**
+   * Asks for up to `count` more. The line sees to the budget in octets (an ask may wait for room), to a
+   * message larger than its share, and to asks that the bus forgot; each message asked for is answered
+   * by `message` or counted in `ended`.
+   */
+  ask(count: number, wait: boolean): void;
+  /**
+   * Takes back what was asked: resolves when nothing more can arrive. Messages that were under way are
+   * still given to the sink before that. The line is dead then.
+   */
+  takeBack(): Promise<void>;
+}
+
+/** A queue's cursor as the bus should have it. */
+export interface CursorSpec {
+  readonly queue: string;
+  /** An antichain, never empty: an empty set would mean the whole log. */
+  readonly filters: readonly string[];
+  /** The KV revision this was made from, kept in the cursor's metadata. */
+  readonly revision: number;
+  /** The creation revision of the queue's record: which life of the queue this cursor belongs to. */
+  readonly queueId: number;
+}
+
+/** A queue's cursor as the bus has it. */
+export interface CursorState extends CursorSpec {
+  /** Matching messages not delivered yet. */
+  readonly pending: number;
+  /** Delivered (or nak'd) and not settled. */
+  readonly ackPending: number;
+  /** Every sequence at or below it is settled or does not match. */
+  readonly ackFloor: number;
+  /** The highest stream sequence delivered, and the cursor's own number of it. */
+  readonly delivered: number;
+  readonly deliveredSequence: number;
+}
+
+/** What the core is told of the bus's health. */
+export interface BusListener {
+  /** The bus went away: what was under way has been or will be answered `unknown`; pulls end as `lost`. */
+  away(): void;
+  /** It is back. `restarted`: the server (or a leader) lost volatile state: nak'd state, recent acks. */
+  back(restarted: boolean): void;
+  /** Publishes began (`true`) or ceased (`false`) to be refused for lack of room. */
+  full(full: boolean): void;
+  /** {@link Bus.room} became true again. */
+  room(): void;
+}
+
+export interface LogState {
+  readonly messages: number;
+  readonly bytes: number;
+  readonly firstSequence: number;
+  readonly lastSequence: number;
+}
+
+/** Thrown by the verbs below when the bus refuses or stays silent; `timeout` means: the outcome is unknown. */
+export interface BusErrorShape {
+  readonly code: number;
+  readonly timeout: boolean;
+}
+
+export interface Bus {
+  /** Octets of one message that the bus takes: body plus encoded properties. */
+  readonly maxPayload: number;
+  /** How many octets `properties` takes of {@link maxPayload} when encoded for the bus. */
+  encodedSize(propertiesLength: number): number;
+  /** False while the window of unanswered publishes is full: readers stop until {@link BusListener.room}. */
+  readonly room: boolean;
+  /** True while the bus is reachable. */
+  readonly present: boolean;
+  /** Publishes; never waits, keeps the order of the calls. Accepts (holds) also while there is no room. */
+  publish(subject: string, properties: Properties, body: readonly Uint8Array[], sink: PublishSink, tag: number): void;
+
+  openPull(queue: string, sink: PullSink): PullLine;
+  /** Answers a pulled message; never waits. What is sent in one turn leaves in one write, in order. */
+  settle(token: string, how: Settlement): void;
+  /** Naks a delivery whose token nobody has any more (design §6, SWEEP); ignored where it is not pending. */
+  nakAbandoned(queue: string, sequence: number, deliverySequence: number): void;
+  /** As {@link nakAbandoned}, acknowledging it. */
+  ackAbandoned(queue: string, sequence: number, deliverySequence: number): void;
+  /** Resolves when the bus has processed every settlement sent to that queue so far. */
+  settled(queue: string): Promise<void>;
+
+  logState(): Promise<LogState>;
+  lastSequence(): Promise<number>;
+
+  createCursor(spec: CursorSpec): Promise<void>;
+  /** Changes an existing cursor only; `false` where there is none (never resurrects a deleted one). */
+  updateCursor(spec: CursorSpec, options?: { readonly headersOnly?: boolean }): Promise<boolean>;
+  /** `false` where there was none. */
+  deleteCursor(queue: string): Promise<boolean>;
+  cursorState(queue: string): Promise<CursorState | undefined>;
+  /** Every cursor that this software made, by its metadata; those of others on the log are not listed. */
+  cursors(): Promise<readonly CursorState[]>;
+  /** Messages in the log above `above` on these filters (an antichain), by a throwaway counting cursor. */
+  count(filters: readonly string[], above: number): Promise<number>;
+  /** Removes interest in what lies above `above` on these filters, by a short-lived acking cursor; resolves to how many. */
+  collect(filters: readonly string[], above: number): Promise<number>;
+  /** The bus's identity for this run of it: another value means that volatile state was lost. */
+  readonly incarnation: string;
+}

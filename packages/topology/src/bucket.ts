@@ -1,0 +1,53 @@
+/**
+ * The port to the topology bucket: one ordered log of keys with compare-and-set.
+ *
+ * Responsibilities: what the mirror and the leases need of JetStream's key-value store, in four verbs.
+ * Used by: topology, lease. Implemented by: nats.
+ * Separate because only files named nats.ts know the client; tests run against the real one.
+ */
+
+/** The outcome of a write: the revision it got, or that somebody else was first. */
+export type Written = number | "conflict";
+
+/** One entry of the bucket's log. */
+export interface Entry {
+  readonly key: string;
+  /** Absent when the key was deleted or expired. */
+  readonly value: Uint8Array | undefined;
+  readonly revision: number;
+}
+
+/** Who is told of the bucket's log. Calls come in the order of the log. */
+export interface BucketListener {
+  entry(entry: Entry): void;
+  /** The watch is dead and will not come back by itself; the mirror is stale from now on. */
+  lost(error: Error): void;
+}
+
+/** A running watch. */
+export interface Watch {
+  /**
+   * Resolves when everything up to `revision` was given to the listener, also where the entries
+   * themselves were superseded, expired or purged (expired keys are not replayed).
+   */
+  caughtUp(revision: number): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface Bucket {
+  /** Writes a key that must not exist (or is deleted). */
+  create(key: string, value: Uint8Array): Promise<Written>;
+  /** Writes a key whose latest revision must be `revision`. */
+  update(key: string, value: Uint8Array, revision: number): Promise<Written>;
+  /** Deletes a key whose latest revision must be `revision`. */
+  remove(key: string, revision: number): Promise<Written>;
+  /**
+   * Writes a key that expires by itself `ttl` milliseconds later unless written again.
+   * `revision` is the latest one, 0 when the key must not exist.
+   */
+  refresh(key: string, value: Uint8Array, revision: number, ttl: number): Promise<Written>;
+  /** The bucket's latest revision, asked of the stream's leader (never a stale replica). */
+  lastRevision(): Promise<number>;
+  /** Starts a watch of every key and resolves once its initial replay has been given to the listener. */
+  watch(listener: BucketListener): Promise<Watch>;
+}
