@@ -29,15 +29,21 @@ export function isSubset(a: string, b: string): boolean {
 
 /**
  * The filters without those that are a subset of another one, sorted by code unit, none repeated: what JetStream takes
- * as a consumer's filters. The union is unchanged, and the result does not depend on the order of the input. A walk
- * through a trie for each filter, so near-linear: 10,000 filters take tens of milliseconds.
+ * as a consumer's filters. The union is unchanged, and the result does not depend on the order of the input. One walk
+ * through a trie for each filter: 10,000 filters take tens of milliseconds. A walk branches where a literal and a `*`
+ * stand side by side, so a set made to be slow (all mixes of `a` and `*` over 14 words) takes half a second.
  */
 export function antichain(filters: Iterable<string>): string[] {
-  const sorted = [...new Set(filters)].sort();
+  const sorted = [...new Set(filters)].sort(byCodeUnit);
   if (sorted.length < 2) return sorted;
   const root: Node = { words: new Map(), filter: undefined };
   for (const filter of sorted) insert(root, filter);
   return sorted.filter((filter) => !isCovered(root, filter.split("."), 0, filter));
+}
+
+function byCodeUnit(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
 }
 
 function insert(root: Node, filter: string): void {

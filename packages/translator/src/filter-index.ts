@@ -37,7 +37,9 @@ export class FilterIndex<T> {
     if (isRest) words.pop();
     let node = this.#root;
     for (const word of words) node = this.#child(node, word);
-    const values = isRest ? (node.rest ??= new Set()) : (node.values ??= new Set());
+    const place = isRest ? "rest" : "values";
+    const values = node[place] ?? new Set<T>();
+    node[place] = values;
     if (values.has(value)) return false;
     values.add(value);
     this.#size++;
