@@ -106,7 +106,14 @@ export interface Verbs {
     options: { readonly ifUnused: boolean; readonly ifEmpty: boolean },
   ): Promise<Refusal | { readonly messages: number }>;
   purgeQueue(session: Session, name: string): Promise<Refusal | { readonly messages: number }>;
-  bind(session: Session, binding: BindingSpec): Promise<Refusal | undefined>;
+  /**
+   * Binds in this order, up to the first refusal. What arrived together is given together (a channel's consecutive
+   * binds): those of one queue become one update of its cursor.
+   */
+  bind(
+    session: Session,
+    bindings: readonly BindingSpec[],
+  ): Promise<{ readonly done: number; readonly refusal: Refusal | undefined }>;
   unbind(session: Session, binding: BindingSpec): Promise<Refusal | undefined>;
 
   /** Rises with every change of the topology that this replica has seen. */
@@ -125,6 +132,9 @@ export interface Verbs {
   /** False: stop reading publishers until told (see {@link FrontEnd.room}). */
   readonly room: boolean;
 
+  /**
+   * The first delivery may come as soon as its credits allow: a front end that must answer first grants afterwards.
+   */
   subscribe(
     session: Session,
     queue: string,
