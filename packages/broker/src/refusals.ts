@@ -39,6 +39,50 @@ export const REFUSALS = {
   // Nothing of that name (AMQP 404).
   "no-queue": { code: 404, scope: "channel", text: (d) => `no queue '${d.queue}' ${VHOST}` },
   "no-exchange": { code: 404, scope: "channel", text: (d) => `no exchange '${d.exchange}' ${VHOST}` },
+  // Somebody else's (AMQP 405, 403).
+  "queue-locked": {
+    code: 405,
+    scope: "channel",
+    text: (d) =>
+      `cannot obtain exclusive access to locked queue '${d.queue}' ${VHOST}. It could be originally declared on another connection or the exclusive property value does not match that of the original declaration.`,
+  },
+  "exclusive-use": { code: 403, scope: "channel", text: (d) => `queue '${d.queue}' ${VHOST} in exclusive use` },
+  "default-exchange": { code: 403, scope: "channel", text: () => "operation not permitted on the default exchange" },
+  "internal-exchange": {
+    code: 403,
+    scope: "channel",
+    text: (d) => `cannot publish to internal exchange '${d.exchange}' ${VHOST}`,
+  },
+  // What is there differs from what was asked for, or is in use (AMQP 406).
+  "inequivalent-queue": {
+    code: 406,
+    scope: "channel",
+    text: (d) =>
+      `inequivalent arg '${d.argument}' for queue '${d.queue}' ${VHOST}: received '${d.wanted}' but current is '${d.present}'`,
+  },
+  "inequivalent-exchange": {
+    code: 406,
+    scope: "channel",
+    text: (d) =>
+      `inequivalent arg '${d.argument}' for exchange '${d.exchange}' ${VHOST}: received '${d.wanted}' but current is '${d.present}'`,
+  },
+  "quorum-property": {
+    code: 406,
+    scope: "channel",
+    text: (d) => `invalid property '${d.argument}' for queue '${d.queue}' ${VHOST}`,
+  },
+  "queue-in-use": { code: 406, scope: "channel", text: (d) => `queue '${d.queue}' ${VHOST} in use` },
+  "queue-not-empty": { code: 406, scope: "channel", text: (d) => `queue '${d.queue}' ${VHOST} not empty` },
+  "exchange-in-use": { code: 406, scope: "channel", text: (d) => `exchange '${d.exchange}' ${VHOST} in use` },
+  // What has no spelling on the bus: the translator's own sentence.
+  "no-subject": { code: 406, scope: "channel", text: (d) => d.text ?? "" },
+  "no-filter": { code: 540, scope: "channel", text: (d) => d.text ?? "" },
+  // The bus.
+  "bus-silent": {
+    code: 320,
+    scope: "connection",
+    text: () => "the bus did not answer; nothing is known of the last command: connect again and repeat it",
+  },
 } as const satisfies Record<string, Row>;
 
 export type RefusalName = keyof typeof REFUSALS;
