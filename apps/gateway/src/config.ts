@@ -1,0 +1,184 @@
+/**
+ * What the gateway is told to be: command line and environment read into one `Config`, or one line that names what is
+ * wrong. Pure: no file is opened and nothing is looked up. Used by main.ts, which prints, and boot.ts, which builds.
+ */
+import { dataFolder, type Machine } from "./folders.ts";
+import { type Gathered, type Given, gatherSettings, helpText, SETTINGS, type SettingName } from "./settings.ts";
+
+/** How the gateway proves itself to the bus. `creds` is a file; `seed` is a seed or the file that holds it. */
+export type Login =
+  | { readonly kind: "none" }
+  | { readonly kind: "creds"; readonly file: string }
+  | { readonly kind: "user"; readonly user: string; readonly password: string }
+  | { readonly kind: "token"; readonly token: string }
+  | { readonly kind: "nkey"; readonly seed: string };
+
+/** The bus: a nats-server of the gateway's own, or servers that run elsewhere (`servers` hold no credentials). */
+export type BusConfig =
+  | { readonly kind: "embedded"; readonly port: number; readonly dataDir: string }
+  | {
+      readonly kind: "servers";
+      readonly servers: readonly string[];
+      readonly tls: boolean;
+      readonly login: Login;
+      readonly domain: string | undefined;
+    };
+
+export const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** Everything the gateway is told. Ports are 0 for any free one; sizes are octets. */
+export interface Config {
+  readonly host: string;
+  readonly port: number;
+  readonly bus: BusConfig;
+  readonly stream: string;
+  readonly bucket: string;
+  readonly streamReplicas: number;
+  /** Octets at which the stream refuses more; undefined: no limit of ours. */
+  readonly streamMaxBytes: number | undefined;
+  readonly logLevel: LogLevel;
+  /** Lines to log as warnings before anything is served. */
+  readonly warnings: readonly string[];
+}
+
+/** What the command line asks for. An `error` is one line that names the setting and what it may be. */
+export type Command =
+  | { readonly kind: "run"; readonly config: Config }
+  | { readonly kind: "help"; readonly text: string }
+  | { readonly kind: "version" }
+  | { readonly kind: "error"; readonly text: string };
+
+/** A value that may not be: thrown by the readers below, caught once in parseConfig. */
+class BadSetting extends Error {}
+
+/** Reads `argv` (without node and script) and the machine's environment. */
+export function parseConfig(argv: readonly string[], machine: Machine): Command {
+  if (argv.includes("--help") || argv.includes("-h")) return { kind: "help", text: helpText() };
+  if (argv.includes("--version")) return { kind: "version" };
+  const given = gatherSettings(argv, machine.env);
+  if (typeof given === "string") return { kind: "error", text: given };
+  try {
+    return { kind: "run", config: readConfig(given, machine) };
+  } catch (error) {
+    if (error instanceof BadSetting) return { kind: "error", text: error.message };
+    throw error;
+  }
+}
+
+function readConfig(given: Gathered, machine: Machine): Config {
+  const bus = readBus(given, machine);
+  const host = required(given, "host");
+  const warnings: string[] = [];
+  // HIP Security: not exposed while nobody is authenticated.
+  if (host.text !== "127.0.0.1") {
+    if (!toggle(required(given, "allowAnonymous"))) {
+      throw bad(host, `would serve ${host.text} to anybody, for no client is authenticated`, {
+        instead: "keep 127.0.0.1, or set AMQP_ALLOW_ANONYMOUS=1 where the network lets only trusted clients in",
+      });
+    }
+    warnings.push(
+      `${host.text} is served without authentication (AMQP_ALLOW_ANONYMOUS): every client that reaches it may do everything`,
+    );
+  }
+  const replicas = required(given, "streamReplicas");
+  const streamReplicas = integer(replicas, 1, 5);
+  if (bus.kind === "embedded" && streamReplicas > 1) {
+    throw bad(replicas, "needs as many servers", { instead: "set NATS_URL to a cluster, or keep 1" });
+  }
+  const level = required(given, "logLevel");
+  const logLevel = LOG_LEVELS.find((name) => name === level.text);
+  if (logLevel === undefined) throw bad(level, `is not ${quoted(level)}`, { instead: `use ${LOG_LEVELS.join(", ")}` });
+  return {
+    host: host.text,
+    port: integer(required(given, "port"), 0, 65_535),
+    bus,
+    stream: word(required(given, "stream")),
+    bucket: word(required(given, "bucket")),
+    streamReplicas,
+    streamMaxBytes: given.streamMaxBytes && integer(given.streamMaxBytes, 1, Number.MAX_SAFE_INTEGER),
+    logLevel,
+    warnings,
+  };
+}
+
+function readBus(given: Gathered, machine: Machine): BusConfig {
+  if (given.natsUrl === undefined) {
+    const needing = ["natsCreds", "natsUser", "natsPassword", "natsToken", "natsNkey", "natsJsDomain"] as const;
+    for (const name of needing) {
+      const alone = given[name];
+      if (alone === undefined) continue;
+      throw bad(alone, "is for a bus that runs elsewhere", { instead: "set NATS_URL too, or unset it" });
+    }
+    const dataDir = given.dataDir?.text ?? dataFolder(machine);
+    return { kind: "embedded", port: integer(required(given, "natsPort"), 0, 65_535), dataDir };
+  }
+  const { servers, tls, logins } = readServers(given.natsUrl);
+  const login = readLogin(given, logins);
+  return { kind: "servers", servers, tls, login, domain: given.natsJsDomain && word(given.natsJsDomain) };
+}
+
+/** `NATS_URL`: servers separated by commas or blanks, each `[nats://|tls://][user[:password]@]host[:port]`. */
+function readServers(given: Given): { servers: string[]; tls: boolean; logins: Login[] } {
+  const servers: string[] = [];
+  const logins: Login[] = [];
+  let tls = false;
+  for (const piece of given.text.split(/[\s,]+/).filter((text) => text !== "")) {
+    // The text itself is not shown: it may hold a password.
+    const url = URL.parse(piece.includes("://") ? piece : `nats://${piece}`);
+    if (url === null || url.hostname === "" || !["nats:", "tls:"].includes(url.protocol)) {
+      throw bad(given, "holds what is no server's address", { instead: "write nats://host:4222, several with commas" });
+    }
+    if (url.protocol === "tls:") tls = true;
+    servers.push(`${url.protocol}//${url.hostname}:${url.port || "4222"}`);
+    const [user, password] = [decodeURIComponent(url.username), decodeURIComponent(url.password)];
+    if (user !== "") logins.push(password === "" ? { kind: "token", token: user } : { kind: "user", user, password });
+  }
+  if (servers.length === 0) throw bad(given, "names no server", { instead: "write nats://host:4222" });
+  return { servers, tls, logins };
+}
+
+/** One way to log in; two are a mistake that would hide which one the bus sees. */
+function readLogin(given: Gathered, fromUrl: readonly Login[]): Login {
+  const { natsCreds: creds, natsUser: user, natsPassword: password, natsToken: token, natsNkey: nkey } = given;
+  const ways: (readonly [string, Login])[] = [];
+  if (creds) ways.push([creds.from, { kind: "creds", file: creds.text }]);
+  if (user) ways.push([user.from, { kind: "user", user: user.text, password: password?.text ?? "" }]);
+  else if (password) throw bad(password, "comes without a user", { instead: "set NATS_USER too" });
+  if (token) ways.push([token.from, { kind: "token", token: token.text }]);
+  if (nkey) ways.push([nkey.from, { kind: "nkey", seed: nkey.text }]);
+  const [first, second] = ways;
+  if (second) throw new BadSetting(`${first?.[0]} and ${second[0]} are two ways to log in to the bus: set one`);
+  return first?.[1] ?? fromUrl[0] ?? { kind: "none" };
+}
+
+function required(given: Gathered, name: SettingName): Given {
+  return given[name] ?? { text: "", from: SETTINGS[name].flag };
+}
+
+function integer(given: Given, least: number, most: number): number {
+  const value = /^\d{1,16}$/.test(given.text) ? Number(given.text) : Number.NaN;
+  if (value >= least && value <= most) return value;
+  const range = most === Number.MAX_SAFE_INTEGER ? `${least} or more` : `${least} to ${most}`;
+  throw bad(given, `is not ${quoted(given)}`, { instead: `use a whole number, ${range}` });
+}
+
+/** A stream's, bucket's or domain's name: one word of a subject. */
+function word(given: Given): string {
+  if (/^[A-Za-z0-9_-]{1,128}$/.test(given.text)) return given.text;
+  throw bad(given, `is not ${quoted(given)}`, { instead: "use 1 to 128 of A-Z, a-z, 0-9, _ and -" });
+}
+
+function toggle(given: Given): boolean {
+  if (["1", "true"].includes(given.text)) return true;
+  if (["0", "false"].includes(given.text)) return false;
+  throw bad(given, `is not ${quoted(given)}`, { instead: "use 1 or 0" });
+}
+
+function quoted({ text }: Given): string {
+  return JSON.stringify(text.length > 64 ? `${text.slice(0, 64)}...` : text);
+}
+
+function bad(given: Given, what: string, { instead }: { readonly instead: string }): BadSetting {
+  return new BadSetting(`${given.from} ${what}: ${instead}`);
+}
