@@ -151,6 +151,16 @@ describe("laws", () => {
     expect(seen).toBeGreaterThan(5_000);
   });
 
+  it("room: what is too long is cut to exactly 200 octets, in the middle of nothing", () => {
+    const refusals = [
+      checkName("queue", "x".repeat(300)),
+      checkKind("x".repeat(300)),
+      toSubject("x", `${"k".repeat(255)}*`),
+    ];
+    for (const refused of refusals) expect(octets(fault(refused).text)).toBe(FAULT_OCTETS);
+    expect(octets(fault(checkKind("é".repeat(127))).text)).toBeGreaterThanOrEqual(FAULT_OCTETS - 1);
+  });
+
   it("truncate: the text itself where it fits, else a head of whole characters and … within the limit", () => {
     const wellFormed = fc.string({ unit: "binary", maxLength: 40 });
     law(
