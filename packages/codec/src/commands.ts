@@ -6,7 +6,7 @@
 //   idle ──other method──► idle             └─size 0──► idle      └─discard()──► skip ──last body frame──► idle
 import { Body } from "./body.ts";
 import { FrameType, ReplyCode } from "./constants.ts";
-import { CodecError } from "./error.ts";
+import { CodecError, type CodecErrorCode } from "./error.ts";
 import { decodeMethod, hasContent } from "./method.ts";
 import { METHODS, type MethodSpec } from "./methods.ts";
 import { checkProperties } from "./properties.ts";
@@ -45,10 +45,11 @@ export type Assembled =
   /** A connection error: the reply code and text, and the class and method to name in connection.close. */
   | {
       readonly kind: "error";
-      readonly code: 501 | 502 | 503 | 505;
+      readonly code: CodecErrorCode;
       readonly text: string;
       readonly classId: number;
       readonly methodId: number;
+      readonly error: CodecError;
     };
 
 type State =
@@ -95,7 +96,7 @@ export class CommandAssembler {
     } catch (error) {
       if (!(error instanceof CodecError)) throw error;
       const { replyCode: code, message: text, classId, methodId } = error;
-      return { kind: "error", code, text, classId, methodId };
+      return { kind: "error", code, text, classId, methodId, error };
     }
   }
 

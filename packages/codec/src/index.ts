@@ -13,6 +13,7 @@ export {
   type ReplyCodeName,
 } from "./constants.ts";
 export { CodecError, type CodecErrorCode } from "./error.ts";
+export { formatCommand, formatTable, formatValue } from "./format.ts";
 export { FrameDecoder, type FrameDecoderOptions, type FrameListener, parseProtocolHeader } from "./frames.ts";
 export { decodeMethod, encodeMethod, frame, hasContent, methodFrame, methodName } from "./method.ts";
 export { METHODS, type MethodSpec, type Sender } from "./methods.ts";
@@ -43,6 +44,7 @@ export {
   getField,
   TABLE_DEPTH_MAX,
 } from "./table.ts";
+export { type Direction, readTrace, type TraceEntry, type TraceOptions } from "./trace.ts";
 export type {
   ClassName,
   ClassOf,

@@ -34,7 +34,8 @@ export class Octets {
 
   octet(value: number): void {
     requireRange(value, 0xff, "octet");
-    this.#buffer[this.#reserve(1)] = value;
+    const at = this.#reserve(1); // first: it may put another buffer in place
+    this.#buffer[at] = value;
   }
 
   short(value: number): void {
