@@ -64,7 +64,8 @@ export function aptSources(
     const signedBy = archive && keyring(archive.keyrings);
     if (archive === undefined || signedBy === undefined || uri === "") continue;
     const line = `deb [signed-by=${signedBy}] ${uri} ${archive.suite} ${archive.component}`;
-    if (!sources.some((source) => source.line === line)) sources.push({ archive: origin, suite: archive.suite, line });
+    if (!sources.some((source) => source.line === line))
+      sources.push({ archive: archive.origin, suite: archive.suite, line });
   }
   return sources;
 }
@@ -74,12 +75,11 @@ export function aptSources(
  * @returns the path of the binary in it
  */
 export async function fetchFromApt(folder: string, tell: (line: string) => void): Promise<string> {
-  const targets = await command("apt-get", ["indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)"]);
-  const sources = aptSources(targets, (candidates) => candidates.find((path) => existsSync(path)));
+  const sources = await findSources();
   if (sources.length === 0) throw new Error("apt knows no mirror of Debian or Ubuntu whose keyring is here");
   let last: unknown;
   for (const [index, source] of sources.entries()) {
-    tell(`fetching nats-server from ${source.archive || "the archive"}'s ${source.suite} by apt, signature checked`);
+    tell(`fetching nats-server from ${source.archive}'s ${source.suite} by apt, signature checked`);
     try {
       return await fetchFrom(source, join(folder, String(index)));
     } catch (error) {
@@ -87,6 +87,15 @@ export async function fetchFromApt(folder: string, tell: (line: string) => void)
     }
   }
   throw last;
+}
+
+/** Before the first `apt-get update` apt has no lists and can tell no origin, only the addresses it is set to. */
+async function findSources(): Promise<readonly AptSource[]> {
+  const here = (candidates: readonly string[]): string | undefined => candidates.find((path) => existsSync(path));
+  const listed = await command("apt-get", ["indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)"]);
+  const sources = aptSources(listed, here);
+  if (sources.length > 0) return sources;
+  return aptSources(await command("apt-get", ["indextargets", "--no-release-info", "--format", "||$(REPO_URI)"]), here);
 }
 
 async function fetchFrom(source: AptSource, folder: string): Promise<string> {

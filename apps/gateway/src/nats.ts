@@ -1,0 +1,185 @@
+/**
+ * The gateway's connections to the bus. Two of them (design: more than 64 MiB pending closes a connection as a slow
+ * consumer, and that must not take the confirms with it): one for publishes and the topology, one for deliveries. What
+ * the bus answers while the gateway boots is put into one line with a remedy. The only file here that knows the NATS
+ * client; boot.ts hands the connections on to the packages.
+ */
+import { readFile } from "node:fs/promises";
+import { JetStreamApiError, jetstreamManager } from "@nats-io/jetstream";
+import {
+  type Authenticator,
+  AuthorizationError,
+  type ConnectionOptions,
+  credsAuthenticator,
+  type NatsConnection,
+  NoRespondersError,
+  nkeyAuthenticator,
+  PermissionViolationError,
+  RequestError,
+  TimeoutError,
+  tokenAuthenticator,
+  usernamePasswordAuthenticator,
+} from "@nats-io/nats-core";
+import { connect } from "@nats-io/transport-node";
+import { BootError } from "./boot-error.ts";
+import type { Login } from "./config.ts";
+import type { Logger } from "./log.ts";
+import { MINIMUM_VERSION, newEnough } from "./nats-server/version.ts";
+
+/** Where the bus is and how to log in. `servers` hold no credentials: they are shown. */
+export interface BusAddress {
+  readonly servers: readonly string[];
+  readonly tls: boolean;
+  readonly login: Login;
+  readonly domain: string | undefined;
+}
+
+/** The bus, connected. */
+export interface BusConnections {
+  /** Publishes, JetStream's API, the topology. */
+  readonly publishing: NatsConnection;
+  /** Pulls and what they bring. */
+  readonly delivering: NatsConnection;
+  readonly domain: string | undefined;
+  /** Closes both, once; what is still to be sent is sent. */
+  close(): Promise<void>;
+}
+
+/** How long a server may take to answer while the gateway boots, in milliseconds. */
+const TIMEOUT = 5_000;
+
+/** Connects, and looks whether the bus is one that can carry AMQP. @throws BootError */
+export async function connectBus(address: BusAddress, log: Logger): Promise<BusConnections> {
+  const options: ConnectionOptions = {
+    servers: [...address.servers],
+    timeout: TIMEOUT,
+    // Once it has been there the bus is waited for: clients are held meanwhile, not thrown out.
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: 250,
+    reconnectJitter: 100,
+    pingInterval: 10_000,
+    ...(address.tls ? { tls: {} } : {}),
+    ...(await authentication(address.login)),
+  };
+  const open: NatsConnection[] = [];
+  try {
+    for (const use of ["publishing", "delivering"]) {
+      const connection = await connect({ ...options, name: `amqp-gateway ${use}` });
+      open.push(connection);
+      void logStatus(connection, log.child({ connection: use }));
+    }
+    const [publishing, delivering] = open;
+    if (publishing === undefined || delivering === undefined) throw new Error("two connections were opened");
+    const version = publishing.info?.version ?? "";
+    if (!newEnough(version)) {
+      throw new BootError(
+        `the bus at ${address.servers.join(", ")} is nats-server ${version}, too old`,
+        `upgrade it to ${MINIMUM_VERSION} or newer, or unset NATS_URL to run the embedded one`,
+      );
+    }
+    await jetstreamManager(publishing, { ...(address.domain && { domain: address.domain }), timeout: TIMEOUT });
+    return { publishing, delivering, domain: address.domain, close: () => closeAll(open) };
+  } catch (error) {
+    await closeAll(open);
+    throw explain(error, address.servers);
+  }
+}
+
+/**
+ * Puts what the bus answered into one line with a remedy, for the step it was asked in.
+ * @param step what was being done, `the stream AMQP`; absent while connecting
+ */
+export function explain(error: unknown, servers: readonly string[], step?: string): unknown {
+  if (error instanceof BootError) return error;
+  const causes = chain(error);
+  const is = <T>(kind: abstract new (...args: never[]) => T): T | undefined =>
+    causes.find((cause): cause is T & Error => cause instanceof kind);
+  const where = servers.join(", ");
+  const during = step === undefined ? "" : ` while preparing ${step}`;
+  const because = { cause: error };
+  const violation = is(PermissionViolationError);
+  if (violation !== undefined) {
+    const what = `the bus at ${where} does not permit this login the ${violation.operation} ${violation.subject}${during}`;
+    return new BootError(what, "grant it, or use the login of another user (NATS_CREDS, NATS_USER)", because);
+  }
+  if (is(AuthorizationError)) {
+    const remedy = "set NATS_CREDS, NATS_USER and NATS_PASSWORD, NATS_TOKEN or NATS_NKEY to one it knows";
+    return new BootError(`the bus at ${where} refuses this login`, remedy, because);
+  }
+  const api = is(JetStreamApiError);
+  if (is(NoRespondersError) || api?.code === 10039 || api?.code === 10076) {
+    const remedy = "start nats-server with -js, enable it for this account, or correct NATS_JS_DOMAIN";
+    return new BootError(`JetStream is off at the bus at ${where}${during}`, remedy, because);
+  }
+  if (api !== undefined) {
+    return new BootError(
+      `the bus at ${where} refuses${during} (${api.message})`,
+      "see nats-server's limits for it",
+      because,
+    );
+  }
+  if (is(TimeoutError) && step !== undefined) {
+    const remedy = "see whether this login may use $JS.API.> and _INBOX.>, and whether the cluster has a leader";
+    return new BootError(`the bus at ${where} does not answer${during}`, remedy, because);
+  }
+  if (step !== undefined && !(is(RequestError) ?? is(TimeoutError))) return error;
+  const last = causes.at(-1)?.message || "no answer";
+  const remedy = "start it, correct NATS_URL, or unset NATS_URL to run the embedded one";
+  return new BootError(`the bus at ${where} cannot be reached (${last})`, remedy, because);
+}
+
+function chain(error: unknown): readonly Error[] {
+  const causes: Error[] = [];
+  for (let at = error; at instanceof Error && !causes.includes(at); at = at.cause) causes.push(at);
+  return causes;
+}
+
+async function authentication(login: Login): Promise<{ authenticator?: Authenticator }> {
+  switch (login.kind) {
+    case "none":
+      return {};
+    case "user":
+      return { authenticator: usernamePasswordAuthenticator(login.user, login.password) };
+    case "token":
+      return { authenticator: tokenAuthenticator(login.token) };
+    case "creds":
+      return { authenticator: credsAuthenticator(await readSecret("NATS_CREDS", login.file)) };
+    case "nkey": {
+      const seed = /^S[A-Z2-7]{57}$/.test(login.seed)
+        ? Buffer.from(login.seed)
+        : await readSecret("NATS_NKEY", login.seed);
+      return { authenticator: nkeyAuthenticator(new TextEncoder().encode(seed.toString().trim())) };
+    }
+  }
+}
+
+async function readSecret(variable: string, file: string): Promise<Buffer> {
+  try {
+    return await readFile(file);
+  } catch (error) {
+    const why = error instanceof Error && "code" in error ? error.code : String(error);
+    // Not the file's name: where a seed was meant, that would show it.
+    throw new BootError(`${variable} names a file that cannot be read (${why})`, `correct ${variable}`);
+  }
+}
+
+async function logStatus(connection: NatsConnection, log: Logger): Promise<void> {
+  for await (const status of connection.status()) {
+    if (status.type === "disconnect") log.warn("the bus is gone: connecting again");
+    else if (status.type === "reconnect") log.info({ server: status.server }, "the bus is back");
+    else if (status.type === "error") log.warn({ err: status.error }, "the bus complains");
+  }
+}
+
+async function closeAll(connections: readonly NatsConnection[]): Promise<void> {
+  await Promise.allSettled(
+    connections.map(async (connection) => {
+      if (connection.isClosed()) return;
+      // A drain needs the bus; without it the close is what is left.
+      const drained = connection.drain().catch(() => connection.close());
+      const late = new Promise<void>((resolve) => setTimeout(resolve, TIMEOUT).unref());
+      await Promise.race([drained, late]);
+      await connection.close();
+    }),
+  );
+}

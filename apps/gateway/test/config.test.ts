@@ -1,0 +1,157 @@
+import { describe, expect, it } from "vitest";
+import { type Config, parseConfig } from "../src/config.ts";
+import { cacheFolder, dataFolder, type Machine } from "../src/folders.ts";
+import { SETTINGS } from "../src/settings.ts";
+
+type Env = Readonly<Record<string, string>>;
+
+const machine = (env: Env = {}): Machine => ({ env, platform: "linux", home: "/home/ada" });
+
+function config(argv: readonly string[], env: Env = {}): Config {
+  const command = parseConfig(argv, machine(env));
+  if (command.kind !== "run") throw new Error(`no configuration: ${JSON.stringify(command)}`);
+  return command.config;
+}
+
+function error(argv: readonly string[], env: Env = {}): string {
+  const command = parseConfig(argv, machine(env));
+  if (command.kind !== "error") throw new Error(`no error: ${JSON.stringify(command)}`);
+  return command.text;
+}
+
+describe("defaults", () => {
+  it("serve 127.0.0.1:5672 over an embedded server on 4222", () => {
+    expect(config([])).toEqual({
+      host: "127.0.0.1",
+      port: 5672,
+      bus: { kind: "embedded", port: 4222, dataDir: "/home/ada/.local/share/amqp-gateway" },
+      stream: "AMQP",
+      bucket: "amqp",
+      streamReplicas: 1,
+      streamMaxBytes: undefined,
+      logLevel: "info",
+      warnings: [],
+    });
+  });
+});
+
+describe("precedence", () => {
+  it("a flag wins over the environment, the environment over the default", () => {
+    expect(config([], { CLOUD_AMQP_PORT: "5700" }).port).toBe(5700);
+    expect(config(["--port", "0"], { CLOUD_AMQP_PORT: "5700" }).port).toBe(0);
+    expect(config(["--port=5701"], { CLOUD_AMQP_PORT: "5700" }).port).toBe(5701);
+  });
+
+  it("an empty variable is unset", () => {
+    expect(config([], { CLOUD_AMQP_PORT: "", NATS_URL: "" })).toEqual(config([]));
+  });
+
+  it("the last of a repeated flag counts", () => {
+    expect(config(["--port", "1", "--port", "2"]).port).toBe(2);
+  });
+
+  it("every setting has a variable and a flag of its own, and --help shows both", () => {
+    const help = parseConfig(["--port", "x", "--help"], machine());
+    const text = help.kind === "help" ? help.text : "";
+    const settings = Object.values(SETTINGS);
+    for (const { env, flag } of settings) {
+      expect(text).toContain(` ${flag}`);
+      expect(text).toContain(`[${env}`);
+    }
+    expect(new Set(settings.flatMap(({ env, flag }) => [env, flag])).size).toBe(settings.length * 2);
+    expect(parseConfig(["--version"], machine())).toEqual({ kind: "version" });
+  });
+});
+
+describe("a bad value is an error that names it", () => {
+  it.each([
+    [["--prot", "1"], {}, "--prot"],
+    [["serve"], {}, "serve"],
+    [["--port"], {}, "--port needs a value"],
+    [["--port", "65536"], {}, '--port is not "65536": use a whole number, 0 to 65535'],
+    [["--port=-1"], {}, "--port"],
+    [["--port="], {}, "--port"],
+    [[], { CLOUD_AMQP_PORT: "amqp" }, "CLOUD_AMQP_PORT"],
+    [[], { AMQP_NATS_PORT: "1e3" }, "AMQP_NATS_PORT"],
+    [[], { AMQP_STREAM: "a.b" }, "AMQP_STREAM"],
+    [["--bucket", "a*"], {}, "--bucket"],
+    [[], { AMQP_STREAM_REPLICAS: "6", NATS_URL: "nats://a" }, "AMQP_STREAM_REPLICAS"],
+    [[], { AMQP_STREAM_REPLICAS: "3" }, "set NATS_URL to a cluster"],
+    [[], { AMQP_STREAM_MAX_BYTES: "0" }, "AMQP_STREAM_MAX_BYTES"],
+    [[], { LOG_LEVEL: "loud" }, "LOG_LEVEL"],
+    [[], { AMQP_ALLOW_ANONYMOUS: "maybe", AMQP_HOST: "0.0.0.0" }, "AMQP_ALLOW_ANONYMOUS"],
+    [[], { NATS_URL: "http://bus:4222" }, "NATS_URL"],
+    [[], { NATS_URL: " , " }, "NATS_URL"],
+    [[], { NATS_CREDS: "a.creds" }, "NATS_CREDS is for a bus that runs elsewhere"],
+    [[], { NATS_URL: "nats://a", NATS_PASSWORD: "hunter2" }, "NATS_USER"],
+    [[], { NATS_URL: "nats://a", NATS_TOKEN: "hunter2", NATS_CREDS: "f" }, "NATS_CREDS and NATS_TOKEN are two ways"],
+  ] as readonly (readonly [string[], Env, string])[])("%j %j", (argv, env, named) => {
+    const text = error(argv, env);
+    expect(text).toContain(named);
+    expect(text).not.toContain("\n");
+    expect(text).not.toContain("hunter2");
+  });
+
+  it("shows no password of a URL", () => {
+    expect(error([], { NATS_URL: "nats://ada:hunter2@" })).not.toContain("hunter2");
+  });
+});
+
+describe("the address", () => {
+  it.each(["0.0.0.0", "::", "192.0.2.1", "localhost"])("%s is refused while nobody is authenticated", (host) => {
+    expect(error(["--host", host])).toContain("AMQP_ALLOW_ANONYMOUS=1");
+    expect(error([], { AMQP_HOST: host })).toMatch(/^AMQP_HOST would serve /);
+    const allowed = config(["--host", host], { AMQP_ALLOW_ANONYMOUS: "1" });
+    expect(allowed.host).toBe(host);
+    expect(allowed.warnings).toEqual([expect.stringContaining("without authentication")]);
+    expect(config(["--host", host, "--allow-anonymous"]).host).toBe(host);
+  });
+});
+
+describe("the bus", () => {
+  it("is one or several servers, their credentials cut out of what is shown", () => {
+    const { bus } = config([], { NATS_URL: "nats://ada:p%40ss@a:4333, b,c", NATS_JS_DOMAIN: "hub" });
+    expect(bus).toEqual({
+      kind: "servers",
+      servers: ["nats://a:4333", "nats://b:4222", "nats://c:4222"],
+      tls: false,
+      login: { kind: "user", user: "ada", password: "p@ss" },
+      domain: "hub",
+    });
+  });
+
+  it.each([
+    [{ NATS_CREDS: "f.creds" }, { kind: "creds", file: "f.creds" }],
+    [
+      { NATS_USER: "u", NATS_PASSWORD: "p" },
+      { kind: "user", user: "u", password: "p" },
+    ],
+    [{ NATS_TOKEN: "t" }, { kind: "token", token: "t" }],
+    [{ NATS_NKEY: "n" }, { kind: "nkey", seed: "n" }],
+    [{}, { kind: "none" }],
+  ] as readonly (readonly [Env, object])[])("logs in by %j", (env, login) => {
+    expect(config(["--nats-url", "tls://a"], env).bus).toMatchObject({ tls: true, servers: ["tls://a:4222"], login });
+  });
+
+  it("a token may stand in the URL, and a variable wins over it", () => {
+    expect(config(["--nats-url", "nats://t0ken@a"]).bus).toMatchObject({ login: { kind: "token", token: "t0ken" } });
+    expect(config(["--nats-url", "nats://t0ken@a"], { NATS_USER: "u" }).bus).toMatchObject({ login: { kind: "user" } });
+  });
+});
+
+describe("the per-user folders", () => {
+  it.each([
+    ["linux", {}, "/h/.local/share/amqp-gateway", "/h/.cache/amqp-gateway"],
+    ["linux", { XDG_DATA_HOME: "/d", XDG_CACHE_HOME: "/c" }, "/d/amqp-gateway", "/c/amqp-gateway"],
+    ["linux", { XDG_DATA_HOME: "d" }, "/h/.local/share/amqp-gateway", "/h/.cache/amqp-gateway"],
+    ["darwin", {}, "/h/Library/Application Support/amqp-gateway", "/h/Library/Caches/amqp-gateway"],
+    ["win32", { LOCALAPPDATA: "C:\\L" }, "C:\\L\\amqp-gateway\\Data", "C:\\L\\amqp-gateway\\Cache"],
+  ] as readonly (readonly [NodeJS.Platform, Env, string, string])[])("%s %j", (platform, env, data, cache) => {
+    expect(dataFolder({ env, platform, home: "/h" })).toBe(data);
+    expect(cacheFolder({ env, platform, home: "/h" })).toBe(cache);
+  });
+
+  it("AMQP_DATA_DIR names another", () => {
+    expect(config([], { AMQP_DATA_DIR: "/d" }).bus).toEqual({ kind: "embedded", port: 4222, dataDir: "/d" });
+  });
+});
