@@ -40,7 +40,6 @@ export interface BusConnections {
   readonly publishing: NatsConnection;
   /** Pulls and what they bring. */
   readonly delivering: NatsConnection;
-  readonly domain: string | undefined;
   /** Closes both, once; what is still to be sent is sent. */
   close(): Promise<void>;
 }
@@ -78,7 +77,12 @@ export async function connectBus(address: BusAddress, log: Logger): Promise<BusC
       );
     }
     await jetstreamManager(publishing, { ...(address.domain && { domain: address.domain }), timeout: TIMEOUT });
-    return { publishing, delivering, domain: address.domain, close: () => closeAll(open) };
+    let closed: Promise<void> | undefined;
+    const close = (): Promise<void> => {
+      closed ??= closeAll(open);
+      return closed;
+    };
+    return { publishing, delivering, close };
   } catch (error) {
     await closeAll(open);
     throw explain(error, address.servers);
