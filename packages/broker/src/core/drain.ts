@@ -1,0 +1,64 @@
+/**
+ * Emptying a cursor that is about to be deleted (design §5, LEAK).
+ *
+ * Responsibilities: a cursor deleted far behind the log's end leaves messages that nobody wants, for ever; so it is
+ * emptied first, with headers only. Used by: the queue's deletion, before it deletes the cursor.
+ * Separate because it needs no queue: the queue is `deleting`, and whoever leads may begin it again after a crash.
+ */
+import type { Bus, CursorSpec, CursorState } from "./bus.ts";
+import { NoWaitLine } from "./no-wait.ts";
+
+/** Sequences between a cursor's ack floor and the log's end up to which the bus clears up by itself. */
+export const DRAIN_ABOVE = 50_000;
+const BATCH = 2_000;
+const STRIDE = 5_000;
+
+/**
+ * Acknowledges everything the cursor has: ready, put back or in clients' hands. Resolves to the sequence up to which
+ * it did, for `bus.collect` after the cursor's deletion; undefined where nothing had to be done (then nothing has to
+ * be collected either). Safe to begin again at any point: it goes by the cursor's state alone.
+ */
+export async function emptyCursor(bus: Bus, queue: string, spec: CursorSpec): Promise<number | undefined> {
+  let state = await bus.cursorState(queue);
+  if (state === undefined || isEmpty(state)) return undefined;
+  if ((await bus.lastSequence()) - state.ackFloor <= DRAIN_ABOVE) return undefined;
+  if (!(await bus.updateCursor(spec, { headersOnly: true }))) return undefined;
+  const line = new NoWaitLine(bus, queue);
+  try {
+    for (;;) {
+      if (state.ackPending > 0) await acknowledgeDelivered(bus, queue, state);
+      const end: boolean = await takeAll(bus, queue, line);
+      await bus.settled(queue);
+      state = await bus.cursorState(queue);
+      if (state === undefined) return undefined;
+      if (end && state.ackPending === 0) return state.delivered;
+    }
+  } finally {
+    await line.close().catch(() => undefined);
+  }
+}
+
+function isEmpty(state: CursorState): boolean {
+  return state.pending === 0 && state.ackPending === 0;
+}
+
+/** Held or put back: nobody's token is needed. */
+async function acknowledgeDelivered(bus: Bus, queue: string, state: CursorState): Promise<void> {
+  let told = 0;
+  for (let sequence = state.ackFloor + 1; sequence <= state.delivered; sequence++) {
+    bus.ackAbandoned(queue, sequence, state.deliveredSequence);
+    if (++told % STRIDE === 0) await bus.settled(queue);
+  }
+  await bus.settled(queue);
+}
+
+/** False: it may not have been the end. */
+async function takeAll(bus: Bus, queue: string, line: NoWaitLine): Promise<boolean> {
+  for (;;) {
+    const { messages, why } = await line.ask(BATCH);
+    for (const message of messages) bus.settle(message.token, "ack");
+    if (why === "empty" || why === "gone") return true;
+    if (why === "expired") return false;
+    if (why === "lost") throw new Error(`the bus went away while queue '${queue}' was emptied`);
+  }
+}

@@ -1,0 +1,92 @@
+/**
+ * Taking one ready message, if there is one, without a subscription.
+ *
+ * Responsibilities: sees what was put back just before (waits for the settlements), skips what is not in the queue,
+ * and serves the callers of one queue in their order, those that wait together in one ask. Used by: queue.
+ * Separate because it pulls on a line of its own.
+ */
+import type { Incoming } from "./bus.ts";
+import { type Desk, isExpired } from "./desk.ts";
+import type { Delivery } from "./message.ts";
+import { NoWaitLine } from "./no-wait.ts";
+import type { Turns } from "./turns.ts";
+
+interface Caller {
+  readonly acknowledge: boolean;
+  readonly resolve: (delivery: Delivery | undefined) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export class Getter {
+  readonly #desk: Desk;
+  readonly #turns: Turns;
+  #callers: Caller[] = [];
+  #line: NoWaitLine | undefined;
+
+  constructor(desk: Desk, turns: Turns) {
+    this.#desk = desk;
+    this.#turns = turns;
+  }
+
+  get(acknowledge: boolean): Promise<Delivery | undefined> {
+    return new Promise((resolve, reject) => {
+      this.#callers.push({ acknowledge, resolve, reject });
+      if (this.#callers.length === 1) void this.#turns.run(() => this.#serve());
+    });
+  }
+
+  /** Takes the line back. In its turn. */
+  async close(): Promise<void> {
+    const line = this.#line;
+    this.#line = undefined;
+    await line?.close().catch(() => undefined);
+  }
+
+  async #serve(): Promise<void> {
+    const callers = this.#callers;
+    this.#callers = [];
+    try {
+      await this.#desk.pulling.calm();
+      await this.#desk.settling.settled();
+      while (callers.length > 0 && (await this.#round(callers)));
+      for (const caller of callers) caller.resolve(undefined);
+    } catch (error) {
+      await this.close();
+      for (const caller of callers) caller.reject(error);
+    }
+  }
+
+  /** One ask for all that still wait. False: nothing is left to be had. */
+  async #round(callers: Caller[]): Promise<boolean> {
+    const { name, bus, held } = this.#desk;
+    this.#line ??= new NoWaitLine(bus, name);
+    const asked = Date.now();
+    const { messages, why } = await this.#line.ask(callers.length);
+    for (const message of messages) await this.#give(message, asked, callers);
+    if (why === undefined) return true;
+    if (why === "lost") throw new Error(`the bus went away while queue '${name}' was read`);
+    if (why === "gone") return false;
+    if (why === "empty") return false;
+    // Its time was up, which says nothing of the queue.
+    const state = await bus.cursorState(name);
+    return state !== undefined && (state.pending > 0 || state.ackPending > held.size);
+  }
+
+  async #give(message: Incoming, asked: number, callers: Caller[]): Promise<void> {
+    const { held, options, settling, dealing } = this.#desk;
+    if (held.renew(message)) return;
+    const inside = await dealing.sieve.surelyHolds(message);
+    if (!options.holdsLease()) throw new Error("the lease lapsed: this process may deliver nothing");
+    const caller = callers[0];
+    if (caller === undefined) {
+      settling.putBack(message);
+      return;
+    }
+    const isDue = inside && !isExpired(message, options, asked);
+    const delivery = isDue ? dealing.hold(message, caller.acknowledge) : undefined;
+    if (delivery === undefined || !caller.acknowledge) settling.finish(message);
+    if (delivery === undefined) return;
+    callers.shift();
+    caller.resolve(delivery);
+  }
+}

@@ -1,0 +1,71 @@
+/**
+ * Emptying a queue of what is ready, sparing what clients hold.
+ *
+ * Responsibilities: pulls and acknowledges up to the log's end as it was at the start, until the bus says that
+ * nothing is left (design §6: a reset is refused for such a cursor, and a new one would forget the unacked).
+ * Used by: queue, in its turn. Separate because it pulls on a line of its own.
+ */
+import type { Incoming } from "./bus.ts";
+import { type Desk, isExpired } from "./desk.ts";
+import { NoWaitLine } from "./no-wait.ts";
+
+const BATCH = 1_000;
+
+/** Resolves to how many messages were in the queue and are gone; those that had expired do not count. */
+export async function purge(desk: Desk): Promise<number> {
+  const { pulling, settling, bus, topology } = desk;
+  await pulling.pause();
+  try {
+    await settling.settled();
+    const last = await bus.lastSequence();
+    // Once is enough: what is purged was published before, so every interval that holds it is known after this.
+    await topology.fence();
+    const purged = await takeAll(desk, last);
+    await settling.settled();
+    return purged;
+  } finally {
+    pulling.resume();
+  }
+}
+
+async function takeAll(desk: Desk, last: number): Promise<number> {
+  const { bus, name, held, settling, redelivery, dealing, options } = desk;
+  const line = new NoWaitLine(bus, name);
+  /** Younger than the purge; kept until the end, or it would come again and again. */
+  const younger: Incoming[] = [];
+  let purged = 0;
+  try {
+    for (;;) {
+      const { messages, why } = await line.ask(BATCH);
+      let past = false;
+      for (const message of messages) {
+        if (held.renew(message)) continue;
+        if (message.sequence > last) {
+          younger.push(message);
+          // What was put back comes first, in any order; what never went out comes ascending.
+          if (message.attempts === 1) past = true;
+          continue;
+        }
+        if (!options.holdsLease()) throw new Error("the lease lapsed: this process may settle nothing");
+        settling.finish(message);
+        if (dealing.sieve.holds(message) && !isExpired(message, options, 0)) purged++;
+      }
+      if (why === "lost") throw new Error(`the bus went away while queue '${name}' was purged`);
+      if (past || why === "empty" || why === "gone") return purged;
+      if (why === "expired" && !(await isLeft(desk, younger.length))) return purged;
+    }
+  } finally {
+    await line.close().catch(() => undefined);
+    for (const message of younger) {
+      redelivery.handedBack(message.sequence, message.attempts);
+      settling.putBack(message);
+    }
+  }
+}
+
+/** An ask whose time was up says nothing of the queue. */
+async function isLeft({ bus, name, held, settling }: Desk, younger: number): Promise<boolean> {
+  await settling.settled();
+  const state = await bus.cursorState(name);
+  return state !== undefined && (state.pending > 0 || state.ackPending > held.size + younger);
+}

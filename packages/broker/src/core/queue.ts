@@ -1,0 +1,216 @@
+/**
+ * A queue as this process has it: the local cursor, its subscriptions, and what their clients hold.
+ *
+ * Responsibilities: puts the parts together (pulling → sieve → dealing → held → settling) and is the door to the verbs
+ * of one queue, each in a file beside this one. Used by: broker, one for each queue that is consumed, read or counted
+ * here. Separate from the broker because it knows one queue and no declaration. Its states are drawn in `pulling.ts`.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Topology } from "@amqp/topology";
+import type { Bus } from "./bus.ts";
+import { countReady } from "./count.ts";
+import { Dealing } from "./dealing.ts";
+import type { CursorOptions, Desk } from "./desk.ts";
+import { Getter } from "./get.ts";
+import { HeldDeliveries } from "./held.ts";
+import type { Delivery } from "./message.ts";
+import { Pulling, type PullingState } from "./pulling.ts";
+import { purge } from "./purge.ts";
+import { Redelivery } from "./redelivery.ts";
+import { Settling } from "./settling.ts";
+import { LocalSubscription } from "./subscription.ts";
+import { sweep } from "./sweep.ts";
+import { Turns } from "./turns.ts";
+import type { SubscribeOptions, Subscriber } from "./verbs.ts";
+
+export type { CursorOptions } from "./desk.ts";
+
+/** Between two tries to sweep after the bus came back, milliseconds. */
+const RECOVERY_PAUSE = 500;
+
+export class QueueCursor {
+  readonly name: string;
+  readonly #options: CursorOptions;
+  readonly #held: HeldDeliveries;
+  readonly #settling: Settling;
+  readonly #redelivery: Redelivery;
+  readonly #dealing: Dealing;
+  readonly #pulling: Pulling;
+  readonly #desk: Desk;
+  readonly #turns: Turns = new Turns();
+  readonly #getter: Getter;
+  readonly #woken: (subscription: LocalSubscription) => void;
+  #gone: boolean = false;
+  /** Rises when the bus goes and when it comes: a sweep that another one overtook ends nothing. */
+  #recovery = 0;
+  #noted: boolean = false;
+
+  constructor(name: string, bus: Bus, topology: Topology, options: CursorOptions) {
+    this.name = name;
+    this.#options = options;
+    const holdsLease = (): boolean => options.holdsLease();
+    this.#held = new HeldDeliveries(bus, holdsLease);
+    this.#settling = new Settling(name, bus, holdsLease);
+    this.#redelivery = new Redelivery(options.suspectBelow);
+    this.#dealing = new Dealing(name, topology, options, this.#held, this.#settling, this.#redelivery);
+    this.#pulling = new Pulling(name, bus, this.#dealing);
+    this.#woken = (subscription) => {
+      this.#dealing.subscriptions.wake(subscription);
+      this.#pulling.wanted();
+    };
+    this.#desk = {
+      name,
+      bus,
+      topology,
+      options,
+      held: this.#held,
+      settling: this.#settling,
+      redelivery: this.#redelivery,
+      pulling: this.#pulling,
+      dealing: this.#dealing,
+    };
+    this.#getter = new Getter(this.#desk, this.#turns);
+  }
+
+  /** Subscriptions in this process. */
+  get consumers(): number {
+    return this.#dealing.subscriptions.size;
+  }
+
+  get hasExclusive(): boolean {
+    for (const { exclusive } of this.#dealing.subscriptions) if (exclusive) return true;
+    return false;
+  }
+
+  /** Deliveries in the hands of this process's clients. */
+  get held(): number {
+    return this.#held.size;
+  }
+
+  /** The sequences of what is {@link held}, ascending: what another replica's sweep must spare. */
+  get heldSequences(): number[] {
+    return this.#held.ascending().map(({ sequence }) => sequence);
+  }
+
+  get state(): PullingState {
+    return this.#pulling.state;
+  }
+
+  subscribe(subscriber: Subscriber, options: SubscribeOptions): { cancel(): void } {
+    const subscription = new LocalSubscription(subscriber, options, this.#woken);
+    this.#dealing.subscriptions.add(subscription);
+    this.#pulling.takersChanged();
+    return { cancel: () => this.#cancel(subscription) };
+  }
+
+  /** Takes one ready message; sees what this process settled before. Undefined: there was none. */
+  get(acknowledge: boolean): Promise<Delivery | undefined> {
+    return this.#gone ? Promise.resolve(undefined) : this.#getter.get(acknowledge);
+  }
+
+  /**
+   * Removes what is ready and was in the log when it began, not what clients hold. Resolves to how many messages
+   * that were; expired ones do not count.
+   */
+  purge(): Promise<number> {
+    return this.#turns.run(async () => (this.#gone ? 0 : purge(this.#desk)));
+  }
+
+  /** Ready messages: exact but where the log's end is too far to look (then a bound, which is noted once). */
+  async ready(): Promise<number> {
+    const { messages, bound } = await countReady(this.#desk);
+    if (bound && !this.#noted) {
+      this.#noted = true;
+      this.#options.note?.(
+        `queue '${this.name}': the message count is an upper bound until its backlog above its latest binding is consumed`,
+      );
+    }
+    return messages;
+  }
+
+  /** Puts its own deliveries back; they come again in their old order. */
+  requeue(deliveries: readonly Delivery[]): void {
+    for (const delivery of deliveries) delivery.settle("requeue");
+  }
+
+  /** Puts back whatever was delivered and is in nobody's hands (design §6, SWEEP). */
+  sweep(): Promise<void> {
+    return this.#turns.run(async () => (this.#gone ? undefined : sweep(this.#desk)));
+  }
+
+  /** The bus is away: nothing is asked, and what is settled waits. */
+  away(): void {
+    this.#recovery++;
+    this.#pulling.away();
+    this.#settling.away();
+  }
+
+  /**
+   * The bus is back. What was under way when it went is found by a sweep before anything is asked for again;
+   * after a restart all that was written before may come again, and is flagged.
+   */
+  back(restarted: boolean): void {
+    if (restarted) this.#redelivery.busRestarted();
+    this.#settling.back();
+    void this.#recover(++this.#recovery);
+  }
+
+  /** What clients hold was put back by somebody else, since this process lost its lease: it is theirs no more. */
+  forfeit(): void {
+    this.#held.forget();
+  }
+
+  /** The queue is gone: tells every subscriber, forgets what is held, stops. */
+  gone(): void {
+    if (this.#gone) return;
+    this.#gone = true;
+    this.#dealing.end();
+    void this.#pulling.end();
+    void this.#turns.run(() => this.#getter.close());
+    this.#held.forget();
+    this.#settling.drop();
+    for (const subscription of this.#detach()) subscription.subscriber.cancelled();
+  }
+
+  /** A graceful stop: nothing more is delivered, and what was pulled or is still held goes back. */
+  async close(): Promise<void> {
+    if (this.#gone) return;
+    this.#detach();
+    await this.#pulling.end();
+    await this.#turns.run(() => this.#getter.close());
+    for (const held of this.#held.ascending()) held.settle("requeue");
+    this.#gone = true;
+    this.#dealing.end();
+    this.#held.forget();
+    await this.#settling.settled();
+  }
+
+  async #recover(recovery: number): Promise<void> {
+    while (recovery === this.#recovery && !this.#gone) {
+      try {
+        await this.sweep();
+        break;
+      } catch {
+        // The bus is not what it was yet, or is gone again: then `away` is called, and this ends.
+        await sleep(RECOVERY_PAUSE, undefined, { ref: false });
+      }
+    }
+    if (recovery === this.#recovery) this.#pulling.back();
+  }
+
+  /** Ends every subscription, and returns them. */
+  #detach(): LocalSubscription[] {
+    const all = [...this.#dealing.subscriptions];
+    for (const subscription of all) {
+      subscription.leave();
+      this.#dealing.subscriptions.remove(subscription);
+    }
+    return all;
+  }
+
+  #cancel(subscription: LocalSubscription): void {
+    subscription.leave();
+    this.#dealing.subscriptions.remove(subscription);
+    this.#pulling.takersChanged();
+  }
+}

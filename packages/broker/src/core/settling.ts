@@ -1,0 +1,86 @@
+/**
+ * How the settlements of one queue reach the bus.
+ *
+ * Responsibilities: naks in ascending sequence, since the bus redelivers in the order of the naks (design §6);
+ * nothing is settled without the lease; what is settled while the bus is away is sent when it is back.
+ * Used by: queue and its verbs. Separate because order and timing of settlements are one rule for all of them.
+ */
+import type { Bus, Settlement } from "./bus.ts";
+
+/** What can be answered to the bus: a message as it came, or as it is held. */
+export interface Answerable {
+  readonly sequence: number;
+  readonly token: string;
+}
+
+export class Settling {
+  readonly #queue: string;
+  readonly #bus: Bus;
+  readonly #holdsLease: () => boolean;
+  readonly #flush: () => void;
+  /** Naks of this turn. */
+  #naks: Answerable[] = [];
+  /** Settled while the bus was away. */
+  #owed: { readonly what: Answerable; readonly how: Settlement }[] = [];
+  #away: boolean = false;
+
+  constructor(queue: string, bus: Bus, holdsLease: () => boolean) {
+    this.#queue = queue;
+    this.#bus = bus;
+    this.#holdsLease = holdsLease;
+    this.#flush = () => this.#flushNaks();
+  }
+
+  /** Takes it out of the queue. */
+  finish(what: Answerable, how: "ack" | "term" = "ack"): void {
+    if (!this.#holdsLease()) return;
+    if (this.#away) this.#owed.push({ what, how });
+    else this.#bus.settle(what.token, how);
+  }
+
+  /** Puts it back. The naks of one turn go out ascending, in whatever order they were asked for. */
+  putBack(what: Answerable): void {
+    if (!this.#holdsLease()) return;
+    if (this.#naks.length === 0) queueMicrotask(this.#flush);
+    this.#naks.push(what);
+  }
+
+  /** Resolves when the bus has processed everything that was settled until now. */
+  settled(): Promise<void> {
+    this.#flushNaks();
+    return this.#bus.settled(this.#queue);
+  }
+
+  away(): void {
+    this.#away = true;
+  }
+
+  /** The tokens are good still: a bus that restarted knows what it had delivered. */
+  back(): void {
+    this.#away = false;
+    const owed = this.#owed;
+    this.#owed = [];
+    for (const { what, how } of owed) {
+      if (how === "nak") this.putBack(what);
+      else this.finish(what, how === "term" ? "term" : "ack");
+    }
+    this.#flushNaks();
+  }
+
+  /** The queue is gone: nothing more is to be said. */
+  drop(): void {
+    this.#naks = [];
+    this.#owed = [];
+  }
+
+  #flushNaks(): void {
+    if (this.#naks.length === 0) return;
+    const naks = this.#naks;
+    this.#naks = [];
+    naks.sort((a, b) => a.sequence - b.sequence);
+    for (const what of naks) {
+      if (this.#away) this.#owed.push({ what, how: "nak" });
+      else this.#bus.settle(what.token, "nak");
+    }
+  }
+}
