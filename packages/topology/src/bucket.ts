@@ -1,7 +1,8 @@
 /**
  * The port to the topology bucket: one ordered log of keys with compare-and-set.
  *
- * Responsibilities: what the mirror and the leases need of JetStream's key-value store, in four verbs.
+ * Responsibilities: what the mirror and the leases need of JetStream's key-value store, in a few verbs. A write that
+ * rejects has an unknown outcome; one that resolves to "conflict" was not done.
  * Used by: topology, lease. Implemented by: nats.
  * Separate because only files named nats.ts know the client; tests run against the real one.
  */
@@ -41,9 +42,11 @@ export interface Bucket {
   update(key: string, value: Uint8Array, revision: number): Promise<Written>;
   /** Deletes a key whose latest revision must be `revision`. */
   remove(key: string, revision: number): Promise<Written>;
+  /** The latest entry of a key, asked of the stream's leader; without a value where it is deleted or never was. */
+  read(key: string): Promise<Entry>;
   /**
    * Writes a key that expires by itself `ttl` milliseconds later unless written again.
-   * `revision` is the latest one, 0 when the key must not exist.
+   * `revision` is the latest one, 0 when the key must not exist. Waits for the answer no longer than a third of `ttl`.
    */
   refresh(key: string, value: Uint8Array, revision: number, ttl: number): Promise<Written>;
   /** The bucket's latest revision, asked of the stream's leader (never a stale replica). */

@@ -83,3 +83,19 @@ export interface Binding extends BindingRecord, Stored {
   readonly exchange: string;
   readonly key: string;
 }
+
+/** The live lease of a replica, as stored under `r.<replica>`. */
+export interface ReplicaRecord {
+  /** The revision of its latest refresh. */
+  readonly revision: number;
+  /** What the replica said of itself when it took the lease. */
+  readonly value: Readonly<Record<string, unknown>>;
+}
+
+/** How the fleet last stopped, as stored under `fleet`. */
+export interface Fleet {
+  /** True after a graceful stop of its last replica; false while it serves, and after a crash. */
+  readonly clean: boolean;
+  /** 0 where nothing is stored yet. */
+  readonly revision: number;
+}

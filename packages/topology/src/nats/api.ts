@@ -1,0 +1,100 @@
+/**
+ * JetStream's requests, answers and headers as this package needs them.
+ *
+ * Used by: nats.ts and nats/watch.ts. Separate because it is the one place that knows how the server spells a
+ * deletion, a stored message's position and a refusal; everything above speaks of entries and revisions.
+ */
+import {
+  type Msg,
+  type MsgHdrs,
+  type NatsConnection,
+  NoRespondersError,
+  RequestError,
+  TimeoutError,
+} from "@nats-io/nats-core";
+
+/** Server errors that are told apart (nats-server's errors.json). */
+export const ERROR = {
+  consumerNotFound: 10014,
+  noMessage: 10037,
+  streamNotFound: 10059,
+  wrongLastSequence: 10071,
+  wrongLastSequenceUnknown: 10164,
+} as const;
+
+/** A refusal by JetStream, with the server's own number for it. */
+export class ApiError extends Error {
+  readonly code: number;
+
+  constructor(code: number, description: string) {
+    super(description);
+    this.name = "ApiError";
+    this.code = code;
+  }
+}
+
+interface Answer {
+  readonly error?: { readonly err_code?: number; readonly description?: string };
+}
+
+/** How long to wait before a request that nobody took is sent again. */
+const NO_LEADER_PAUSE = 100;
+
+/**
+ * One request to JetStream and its JSON answer; throws {@link ApiError} where that is a refusal. "No responders" means
+ * that the stream has no leader right now and that nothing was stored: it is sent again until the time is up.
+ */
+export async function request<T>(
+  connection: NatsConnection,
+  subject: string,
+  payload: Uint8Array | string,
+  options: { readonly timeout: number; readonly headers?: MsgHdrs },
+): Promise<T> {
+  const end = performance.now() + options.timeout;
+  for (;;) {
+    const timeout = Math.max(1, end - performance.now());
+    try {
+      const answer = (await connection.request(subject, payload, { ...options, timeout })).json<T & Answer>();
+      if (answer.error === undefined) return answer;
+      throw new ApiError(answer.error.err_code ?? 0, answer.error.description ?? "refused by JetStream");
+    } catch (error) {
+      if (!isNoResponders(error)) throw error;
+      if (performance.now() + NO_LEADER_PAUSE >= end) throw new TimeoutError({ cause: error });
+    }
+    await new Promise((resolve) => setTimeout(resolve, NO_LEADER_PAUSE));
+  }
+}
+
+function isNoResponders(error: unknown): boolean {
+  return error instanceof NoRespondersError || (error instanceof RequestError && error.isNoResponders());
+}
+
+/** Whether a stored message says that its key is gone: deleted, purged, or expired (the server's own marker). */
+export function isGone(headers: MsgHdrs | undefined): boolean {
+  if (headers === undefined) return false;
+  const operation = headers.get("KV-Operation");
+  return operation === "DEL" || operation === "PURGE" || headers.has("Nats-Marker-Reason");
+}
+
+/** As {@link isGone}, of the header's octets as the API gives them. */
+export function isGoneBlock(block: string): boolean {
+  return /^(?:KV-Operation: *(?:DEL|PURGE)|Nats-Marker-Reason:)/im.test(block);
+}
+
+/** Where a pushed message stands. */
+export interface Position {
+  /** Its sequence in the stream: the revision. */
+  readonly revision: number;
+  /** Its number in the consumer, from 1, without gaps. */
+  readonly delivery: number;
+}
+
+/**
+ * The position in a pushed message's reply, `$JS.ACK.<stream>.<consumer>.<attempts>.<sequence>.<delivery>.<time>.<pending>`;
+ * in its longer form `<domain>.<account>` stand before the stream.
+ */
+export function positionOf(message: Msg): Position {
+  const words = (message.reply ?? "").split(".");
+  const start = words.length > 9 ? 7 : 5;
+  return { revision: Number(words[start]), delivery: Number(words[start + 1]) };
+}
