@@ -16,6 +16,8 @@ export interface FrameDecoderOptions {
 }
 
 const LEAST_CAPACITY = 256;
+// Two or three buffers for the largest usual frame (128 KiB) read in segments; memory stays in step with what came.
+const GROWTH = 16;
 
 /**
  * Splits chunks into frames. After an error, or an exception of the listener, the stream is lost: the decoder is
@@ -98,12 +100,12 @@ export class FrameDecoder {
     return from + taken;
   }
 
-  /** A buffer with room for `more` octets, at least twice the last one, at most `needed`. */
+  /** A buffer with room for `more` octets: `GROWTH` times what has come, at most the `needed` ones. */
   #reserve(more: number, needed: number): Buffer {
     const held = this.#gathered;
     const length = this.#gatheredLength + more;
     if (held !== undefined && held.length >= length) return held;
-    const grown = Buffer.allocUnsafe(Math.min(needed, Math.max(length, (held?.length ?? 0) * 2, LEAST_CAPACITY)));
+    const grown = Buffer.allocUnsafe(Math.min(needed, Math.max(length * GROWTH, LEAST_CAPACITY)));
     held?.copy(grown, 0, 0, this.#gatheredLength);
     this.#gathered = grown;
     return grown;

@@ -5,10 +5,11 @@ import { syntaxError } from "./error.ts";
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const SHORT_TEXT = 48;
+const isBuffer = Buffer.isBuffer; // the global is a getter, and this is asked for every frame
 
 /** A view on the same octets as a Buffer, without a copy. */
 export function asBuffer(octets: Uint8Array): Buffer {
-  return Buffer.isBuffer(octets) ? octets : Buffer.from(octets.buffer, octets.byteOffset, octets.byteLength);
+  return isBuffer(octets) ? octets : Buffer.from(octets.buffer, octets.byteOffset, octets.byteLength);
 }
 
 /** Text of valid UTF-8, or undefined where the octets are not that. */

@@ -20,7 +20,7 @@ import {
   ReplyCode,
 } from "../src/index.ts";
 import { amqplibCanWrite, definitions, toAmqplib } from "./amqplib.ts";
-import { fieldsOf, methodNames } from "./arbitraries.ts";
+import { fieldsOf, methodNames, octets } from "./arbitraries.ts";
 
 interface Specification {
   constants: { name: string; value: number }[];
@@ -115,9 +115,9 @@ describe.each(methodNames)("%s", (name) => {
             theirs[field] = Number(ours[field]);
           }
         }
-        const octets = methodFrame(channel, name, ours as FieldsInput<MethodName>);
-        expect(octets).toEqual(definitions.encodeMethod(id, channel, theirs));
-        expect(decodeMethod(octets.subarray(7, -1))).toEqual({ name, fields: ours });
+        const framed = methodFrame(channel, name, ours as FieldsInput<MethodName>);
+        expect(framed).toEqual(definitions.encodeMethod(id, channel, theirs));
+        expect(decodeMethod(framed.subarray(7, -1))).toEqual({ name, fields: ours });
       }),
       { numRuns: 40 },
     );
@@ -163,6 +163,24 @@ function replyOf(act: () => unknown): number[] {
 }
 
 describe("methods", () => {
+  test("law: any payload is a method that encodes again, or a CodecError whose text fits a shortstr", () => {
+    const payload = fc
+      .tuple(fc.constantFrom(...methodNames), octets(60))
+      .map(([name, rest]) => Buffer.concat([Buffer.of(0, METHODS[name].classId, 0, METHODS[name].methodId), rest]));
+    fc.assert(
+      fc.property(fc.oneof(payload, octets(12)), (bytes) => {
+        try {
+          const { name, fields } = decodeMethod(bytes);
+          expect(encodeMethod(name, fields as FieldsInput<MethodName>)).toHaveLength(bytes.length);
+        } catch (error) {
+          expect(error).toBeInstanceOf(CodecError);
+          expect(Buffer.byteLength((error as CodecError).message)).toBeLessThanOrEqual(255);
+        }
+      }),
+      { numRuns: 5000 },
+    );
+  });
+
   test("an unknown method is a 503 with its ids", () => {
     expect(replyOf(() => decodeMethod(Buffer.from("003c0063", "hex")))).toEqual([503, 60, 99]);
     expect(replyOf(() => decodeMethod(Buffer.from("ffffffff", "hex")))).toEqual([503, 65535, 65535]);
