@@ -20,12 +20,15 @@ export class StepError extends Error {
 
 /**
  * Runs `command` to its end and gives its exit code (128 + the signal's number when a signal ended it).
- * @param {{env?: object, forwardInterrupt?: boolean, stdio?: import("node:child_process").StdioOptions}} options
+ * @param {{env?: object, forwardInterrupt?: boolean, stdio?: import("node:child_process").StdioOptions,
+ *   started?: (child: import("node:child_process").ChildProcess) => void}} options
  * @returns {Promise<number>}
  */
-export function run(command, args, { env = process.env, forwardInterrupt = false, stdio = "inherit" } = {}) {
+export function run(command, args, options = {}) {
+  const { env = process.env, forwardInterrupt = false, stdio = "inherit", started = () => {} } = options;
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { cwd: root, env, stdio });
+    started(child);
     const listeners = ["SIGINT", "SIGTERM", "SIGHUP"].map((signal) => {
       const listener = () => {
         if (signal !== "SIGINT" || forwardInterrupt) child.kill(signal);
@@ -47,8 +50,19 @@ export function run(command, args, { env = process.env, forwardInterrupt = false
   });
 }
 
-/** Runs a step that must succeed: its output goes to standard error, which leaves standard output to what was asked for. */
-export async function step(what, command, args, env) {
-  const code = await run(command, args, { env, stdio: ["ignore", 2, 2] });
-  if (code !== 0) throw new StepError(`${what} failed (${command} ended with code ${code})`, code);
+/**
+ * Runs a step that must succeed. Its output goes to standard error, which leaves standard output to what was asked for;
+ * `quiet`, only where it failed.
+ */
+export async function step(what, command, args, env, { quiet = false } = {}) {
+  const said = [];
+  const hear = (child) => {
+    child.stdout.on("data", (data) => said.push(data));
+    child.stderr.on("data", (data) => said.push(data));
+  };
+  const how = quiet ? { stdio: ["ignore", "pipe", "pipe"], started: hear } : { stdio: ["ignore", 2, 2] };
+  const code = await run(command, args, { env, ...how });
+  if (code === 0) return;
+  process.stderr.write(Buffer.concat(said));
+  throw new StepError(`${what} failed (${command} ended with code ${code})`, code);
 }

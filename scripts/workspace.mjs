@@ -43,5 +43,5 @@ function wantsModules(folder) {
 /** `tsc -b` in each package that changed, by turbo. */
 export async function buildPackages(env) {
   const how = ["--output-logs=errors-only", "--log-prefix=none", "--no-update-notifier"];
-  await step("building the packages", "pnpm", ["exec", "turbo", "run", "build", ...how], env);
+  await step("building the packages", "pnpm", ["exec", "turbo", "run", "build", ...how], env, { quiet: true });
 }
