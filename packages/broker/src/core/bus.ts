@@ -42,7 +42,10 @@ export interface PullSink {
   message(message: Incoming): void;
   /**
    * `missing` of the messages asked for will not come. `empty`: a no-wait ask found nothing (or no more);
-   * `expired`: its time was up; `gone`: the cursor was deleted; `lost`: the bus went away or changed leader.
+   * `expired`: its time was up, or for a no-wait ask: other pulls wait, so look again; `gone`: the cursor was
+   * deleted; `lost`: the bus went away, changed leader or forgot the ask (reported after a pause while it is
+   * present). The line lives on after each but `gone`; an ask made while the bus is away is sent when it is back.
+   * A message of an ask that was counted as lost may still come.
    */
   ended(missing: number, why: "empty" | "expired" | "gone" | "lost"): void;
 }
@@ -96,6 +99,11 @@ export interface BusListener {
   full(full: boolean): void;
   /** {@link Bus.room} became true again. */
   room(): void;
+  /**
+   * The log has no leader (`true`: publishes are held, in order, pulls may go on) or has one again (`false`).
+   * Held messages are stored later, or `refused` after the bus timeout.
+   */
+  stalled?(stalled: boolean): void;
 }
 
 export interface LogState {

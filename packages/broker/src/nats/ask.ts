@@ -1,0 +1,154 @@
+/**
+ * One pull request at a time, on an inbox of its own.
+ *
+ * Responsibilities: sends the request, counts what it still owes in messages and octets, says how it ended.
+ * Used by: pull-line, which keeps at most two. Separate because deliveries do not say which request they answer:
+ * only an inbox with one request on it can be counted exactly (and never a wildcard over several, design §6).
+ */
+import type { Msg, Subscription } from "@nats-io/nats-core";
+import type { Incoming } from "../core/bus.ts";
+import { toIncoming, weigh } from "./incoming.ts";
+import type { PullContext } from "./pulls.ts";
+
+/**
+ * How a request ended. `done`: every message came. `narrow`: the next message does not fit what is left of its octets.
+ * `busy`: nothing for a no-wait request, but other pulls wait, so it says little. The rest as in `PullSink.ended`.
+ */
+export type AskEnd = "done" | "narrow" | "busy" | "empty" | "expired" | "gone" | "absent" | "lost";
+
+export interface AskOwner {
+  arrived(message: Incoming): void;
+  ended(ask: Ask, end: AskEnd): void;
+}
+
+const SLACK_MS = 2_000;
+
+export class Ask {
+  readonly #context: PullContext;
+  readonly #owner: AskOwner;
+  readonly #inbox: string;
+  readonly #subscription: Subscription;
+  #deadline = 0;
+  /** Messages the bus still owes. */
+  outstanding = 0;
+  /** Messages that came of the present request. */
+  came = 0;
+  /** Octets it was given. */
+  width = 0;
+  wait: boolean = true;
+  /** Its octets are the reserve's. */
+  large: boolean = false;
+  /** What is left of its octets, while it holds any. */
+  #left = 0;
+  #holds: boolean = false;
+
+  constructor(context: PullContext, owner: AskOwner) {
+    this.#context = context;
+    this.#owner = owner;
+    this.#inbox = context.inbox();
+    this.#subscription = context.link.connection.subscribe(this.#inbox, {
+      callback: (error, message) => {
+        if (error === null) this.#received(message);
+        else context.log.error({}, `pull inbox: ${error.message}`);
+      },
+    });
+  }
+
+  get active(): boolean {
+    return this.outstanding > 0;
+  }
+
+  send(subject: string, count: number, wait: boolean, octets: number, large: boolean): void {
+    this.outstanding = count;
+    this.came = 0;
+    this.width = octets;
+    this.#left = octets;
+    this.#holds = true;
+    this.large = large;
+    this.wait = wait;
+    const { expires } = this.#context;
+    this.#deadline = performance.now() + expires + SLACK_MS;
+    const until = wait ? `"expires":${expires}000000` : '"no_wait":true';
+    this.#context.link.connection.publish(subject, `{"batch":${count},${until},"max_bytes":${octets}}`, {
+      reply: this.#inbox,
+    });
+  }
+
+  /** The bus forgot it: it should have ended by itself. */
+  overdue(now: number): boolean {
+    return this.outstanding > 0 && now > this.#deadline;
+  }
+
+  /** Stops now; what is under way is lost. For a connection that is gone. */
+  drop(): void {
+    this.#release();
+    this.outstanding = 0;
+    this.#subscription.unsubscribe();
+  }
+
+  /** Stops; resolves when nothing can come any more. What is under way is still handed on before. */
+  async drain(): Promise<void> {
+    try {
+      await this.#subscription.drain();
+    } catch {
+      // Closed already: nothing can come.
+    }
+    this.#release();
+    this.outstanding = 0;
+  }
+
+  #received(message: Msg): void {
+    const incoming = toIncoming(message, this.#context.log);
+    if (incoming === undefined) {
+      this.#status(message);
+      return;
+    }
+    if (this.outstanding > 0) {
+      this.outstanding--;
+      this.came++;
+      const octets = Math.min(this.#left, weigh(message));
+      this.#left -= octets;
+      if (!this.large) this.#context.budget.giveBack(octets);
+    }
+    this.#owner.arrived(incoming);
+    if (this.outstanding === 0 && this.#holds) this.#end("done");
+  }
+
+  #status(message: Msg): void {
+    if (this.outstanding === 0) return;
+    const end = toEnd(message.headers?.code ?? 0, message.headers?.description ?? "");
+    if (end === undefined) return;
+    if (end === "lost") this.#context.log.debug({}, `a pull ended: ${message.headers?.status}`);
+    this.#end(end);
+  }
+
+  #end(end: AskEnd): void {
+    this.#release();
+    this.#owner.ended(this, end);
+  }
+
+  #release(): void {
+    if (!this.#holds) return;
+    this.#holds = false;
+    if (this.large) this.#context.budget.giveBackLargest();
+    else this.#context.budget.giveBack(this.#left);
+  }
+}
+
+function toEnd(code: number, description: string): AskEnd | undefined {
+  switch (code) {
+    case 100:
+      return undefined;
+    case 404:
+      return "empty";
+    case 408:
+      return description.includes("Pending") ? "busy" : "expired";
+    case 409:
+      if (description.includes("Message Size")) return "narrow";
+      return description.includes("Consumer Deleted") ? "gone" : "lost";
+    case 503:
+      return "absent";
+    default:
+      return "lost";
+  }
+}

@@ -1,0 +1,268 @@
+/**
+ * The Bus on JetStream: composes the parts of this folder.
+ *
+ * Responsibilities: opening (fails closed), and which part is told what when a connection goes and comes.
+ * Used by: the gateway's boot (openBus), core (through the port). Separate because the parts know nothing of each other.
+ *
+ * Publishes have a connection of their own; deliveries, settlements and API requests share the other, because a pull
+ * after a settlement must not overtake it, and because deliveries that pile up may cost that connection (design §6).
+ */
+import type { NatsConnection } from "@nats-io/nats-core";
+import type {
+  Bus,
+  BusListener,
+  CursorSpec,
+  CursorState,
+  LogState,
+  PublishSink,
+  PullLine,
+  PullSink,
+  Settlement,
+} from "../core/bus.ts";
+import type { Log } from "../core/log.ts";
+import type { Properties } from "../core/message.ts";
+import { Cursors } from "./cursors.ts";
+import { Link } from "./link.ts";
+import { base64Length, HEADER_LIMIT, HEADER_OVERHEAD } from "./props-header.ts";
+import { Publisher } from "./publisher.ts";
+import { Pulls } from "./pulls.ts";
+import { Requests } from "./requests.ts";
+import { RoomWatch } from "./room-watch.ts";
+import { Settlements } from "./settlements.ts";
+import { checkServer, openStream, readLogState, readRoom } from "./stream.ts";
+
+export interface BusOptions {
+  /** Carries publishes only. Both should reconnect for ever (`maxReconnectAttempts: -1`) and stay the caller's. */
+  readonly publishing: NatsConnection;
+  readonly delivering: NatsConnection;
+  readonly stream: string;
+  /** First word of every subject: `amqp`. */
+  readonly root: string;
+  /** Undefined: 1 for a new stream; an existing one keeps its own. */
+  readonly replicas?: number | undefined;
+  readonly maxBytes?: number | undefined;
+  /** JetStream domain. */
+  readonly domain?: string | undefined;
+  readonly listener: BusListener;
+  readonly log: Log;
+  /** How long a publish may wait for a leader or an answer, and a reading request for its own, milliseconds. */
+  readonly busTimeout?: number;
+  /** How long a changing request may take, milliseconds: below the lease (design §4). */
+  readonly writeTimeout?: number;
+  /** How long a waiting pull lives, milliseconds: no longer than the lease (design §6). */
+  readonly pullExpires?: number;
+  /** As the connections' own `inboxPrefix`. */
+  readonly inboxPrefix?: string;
+}
+
+const BUS_TIMEOUT_MS = 30_000;
+const WRITE_TIMEOUT_MS = 2_500;
+const PULL_EXPIRES_MS = 2_500;
+
+/**
+ * Opens the bus: checks the server, opens or makes the stream.
+ * Throws `BootError` with one line that names the remedy.
+ */
+export async function openBus(options: BusOptions): Promise<JetStreamBus> {
+  const bus = new JetStreamBus(options);
+  try {
+    await bus.open();
+    return bus;
+  } catch (error) {
+    await bus.close();
+    throw error;
+  }
+}
+
+export class JetStreamBus implements Bus {
+  readonly #options: BusOptions;
+  readonly #publishing: Link;
+  readonly #delivering: Link;
+  readonly #requests: Requests;
+  readonly #publisher: Publisher;
+  readonly #pulls: Pulls;
+  readonly #settlements: Settlements;
+  readonly #cursors: Cursors;
+  readonly #room: RoomWatch;
+  #present: boolean = true;
+  #incarnation: string;
+  #lastSequence: Promise<number> | undefined;
+
+  /** Use {@link openBus}: this one has not looked at the server yet. */
+  constructor(options: BusOptions) {
+    this.#options = options;
+    const { stream, log, listener } = options;
+    const timeout = options.busTimeout ?? BUS_TIMEOUT_MS;
+    const inboxPrefix = options.inboxPrefix ?? "_INBOX";
+    this.#publishing = new Link(options.publishing, "publishing", this.#linkListener(true), log);
+    this.#delivering = new Link(options.delivering, "delivering", this.#linkListener(false), log);
+    this.#requests = new Requests(this.#delivering, {
+      domain: options.domain,
+      writeTimeout: options.writeTimeout ?? WRITE_TIMEOUT_MS,
+      readTimeout: timeout,
+    });
+    this.#room = new RoomWatch({
+      read: () => readRoom(this.#requests, stream),
+      full: (full) => listener.full(full),
+      log,
+    });
+    this.#publisher = new Publisher({
+      link: this.#publishing,
+      listener: {
+        room: () => listener.room(),
+        stalled: (stalled) => listener.stalled?.(stalled),
+        full: (octets) => this.#room.refused(octets),
+      },
+      inboxPrefix,
+      timeout,
+      log,
+    });
+    this.#settlements = new Settlements(this.#delivering, this.#requests, stream);
+    this.#pulls = new Pulls({
+      link: this.#delivering,
+      log,
+      inboxPrefix,
+      expires: options.pullExpires ?? PULL_EXPIRES_MS,
+      nextSubject: (queue) => this.#requests.subject(`CONSUMER.MSG.NEXT.${stream}.${queue}`),
+      gone: async (queue) => (await this.#cursors.state(queue)) === undefined,
+    });
+    this.#cursors = new Cursors(this.#requests, stream, this);
+    this.#incarnation = this.#identity();
+  }
+
+  /** The boot checks; part of {@link openBus}. */
+  async open(): Promise<void> {
+    const { delivering, stream, root, replicas, maxBytes, log } = this.#options;
+    await checkServer(delivering, this.#requests);
+    await openStream(this.#requests, { stream, root, replicas, maxBytes }, log);
+  }
+
+  /** Takes every pull back and stops. What is in flight is not waited for; the connections stay the caller's. */
+  async close(): Promise<void> {
+    this.#room.close();
+    await this.#pulls.close();
+    this.#publisher.close();
+    this.#publishing.close();
+    this.#delivering.close();
+  }
+
+  get maxPayload(): number {
+    return this.#publishing.maxPayload - HEADER_OVERHEAD;
+  }
+
+  encodedSize(propertiesLength: number): number {
+    const octets = base64Length(propertiesLength);
+    return octets + HEADER_OVERHEAD > HEADER_LIMIT ? Number.POSITIVE_INFINITY : octets;
+  }
+
+  get room(): boolean {
+    return this.#publisher.room;
+  }
+
+  get present(): boolean {
+    return this.#present;
+  }
+
+  get incarnation(): string {
+    return this.#incarnation;
+  }
+
+  publish(subject: string, properties: Properties, body: readonly Uint8Array[], sink: PublishSink, tag: number): void {
+    this.#publisher.publish(subject, properties, body, sink, tag);
+  }
+
+  openPull(queue: string, sink: PullSink): PullLine {
+    return this.#pulls.open(queue, sink);
+  }
+
+  settle(token: string, how: Settlement): void {
+    this.#settlements.settle(token, how);
+  }
+
+  nakAbandoned(queue: string, sequence: number, deliverySequence: number): void {
+    this.#settlements.abandoned(queue, sequence, deliverySequence, "nak");
+  }
+
+  ackAbandoned(queue: string, sequence: number, deliverySequence: number): void {
+    this.#settlements.abandoned(queue, sequence, deliverySequence, "ack");
+  }
+
+  async settled(queue: string): Promise<void> {
+    await this.#settlements.settled(queue);
+  }
+
+  async logState(): Promise<LogState> {
+    return await readLogState(this.#requests, this.#options.stream);
+  }
+
+  /** All calls of one turn share one request; it is sent after every one of them. */
+  lastSequence(): Promise<number> {
+    this.#lastSequence ??= Promise.resolve().then(async () => {
+      this.#lastSequence = undefined;
+      return (await this.logState()).lastSequence;
+    });
+    return this.#lastSequence;
+  }
+
+  async createCursor(spec: CursorSpec): Promise<void> {
+    await this.#cursors.create(spec);
+  }
+
+  async updateCursor(spec: CursorSpec, options?: { readonly headersOnly?: boolean }): Promise<boolean> {
+    return await this.#cursors.update(spec, options?.headersOnly ?? false);
+  }
+
+  async deleteCursor(queue: string): Promise<boolean> {
+    return await this.#cursors.delete(queue);
+  }
+
+  async cursorState(queue: string): Promise<CursorState | undefined> {
+    return await this.#cursors.state(queue);
+  }
+
+  async cursors(): Promise<readonly CursorState[]> {
+    return await this.#cursors.list();
+  }
+
+  async count(filters: readonly string[], above: number): Promise<number> {
+    return await this.#cursors.count(filters, above);
+  }
+
+  async collect(filters: readonly string[], above: number): Promise<number> {
+    return await this.#cursors.collect(filters, above);
+  }
+
+  #linkListener(publishing: boolean): { down(): void; up(): void } {
+    return {
+      down: () => {
+        if (this.#present) {
+          this.#present = false;
+          this.#options.listener.away();
+        }
+        if (publishing) this.#publisher.down();
+        else {
+          this.#pulls.down();
+          this.#requests.changed();
+        }
+      },
+      up: () => {
+        if (publishing) this.#publisher.up();
+        else {
+          this.#settlements.up();
+          this.#requests.changed();
+          this.#pulls.up();
+        }
+        if (this.#present || !this.#publishing.up || !this.#delivering.up) return;
+        this.#present = true;
+        const before = this.#incarnation;
+        this.#incarnation = this.#identity();
+        this.#options.listener.back(this.#incarnation !== before);
+      },
+    };
+  }
+
+  /** A server's id is new at each of its starts. */
+  #identity(): string {
+    return `${this.#publishing.serverId}/${this.#delivering.serverId}`;
+  }
+}

@@ -1,0 +1,217 @@
+/**
+ * Cursors: the durable consumers that queues are, and the throwaway ones that count and collect.
+ *
+ * Responsibilities: CursorSpec to consumer configuration and back, through the JSON API with exact actions.
+ * Used by: bus.ts. Separate because topology work is requests and promises, the data path is neither.
+ */
+import { nuid } from "@nats-io/nats-core";
+import type { Bus, CursorSpec, CursorState } from "../core/bus.ts";
+import { Code, hasCode } from "./errors.ts";
+import type { Requests } from "./requests.ts";
+
+const SECOND = 1_000_000_000;
+/** HIP §2. */
+const ACK_WAIT: number = 300 * SECOND;
+const QUEUE_ID = "amqp-queue-id";
+const REVISION = "amqp-revision";
+/** No AMQP name may hold a `$`, so no queue can be called what a throwaway cursor is. */
+const COUNTING = "$count-";
+const COLLECTING = "$collect-";
+const COLLECT_BATCH = 500;
+
+interface ConsumerInfo {
+  readonly name: string;
+  readonly num_pending: number;
+  readonly num_ack_pending: number;
+  readonly ack_floor: { readonly stream_seq: number };
+  readonly delivered: { readonly stream_seq: number; readonly consumer_seq: number };
+  readonly config: {
+    readonly filter_subject?: string;
+    readonly filter_subjects?: readonly string[];
+    readonly metadata?: Readonly<Record<string, string>>;
+  };
+}
+
+interface ConsumerPage {
+  readonly total: number;
+  readonly consumers: readonly ConsumerInfo[] | null;
+}
+
+/** The part of the data path that collecting needs. */
+export type CollectingBus = Pick<Bus, "openPull" | "settle" | "settled">;
+
+export class Cursors {
+  readonly #requests: Requests;
+  readonly #stream: string;
+  readonly #bus: CollectingBus;
+
+  constructor(requests: Requests, stream: string, bus: CollectingBus) {
+    this.#requests = requests;
+    this.#stream = stream;
+    this.#bus = bus;
+  }
+
+  async create(spec: CursorSpec): Promise<void> {
+    await this.#requests.write(this.#verb("CREATE", spec.queue), {
+      stream_name: this.#stream,
+      config: toConfig(spec, false),
+      action: "create",
+    });
+  }
+
+  async update(spec: CursorSpec, headersOnly: boolean): Promise<boolean> {
+    try {
+      await this.#requests.write(this.#verb("CREATE", spec.queue), {
+        stream_name: this.#stream,
+        config: toConfig(spec, headersOnly),
+        // Create-or-update would bring a deleted queue back (design §4).
+        action: "update",
+      });
+      return true;
+    } catch (error) {
+      if (hasCode(error, Code.consumerDoesNotExist, Code.consumerNotFound)) return false;
+      throw error;
+    }
+  }
+
+  async delete(queue: string): Promise<boolean> {
+    try {
+      await this.#requests.write(this.#verb("DELETE", queue));
+      return true;
+    } catch (error) {
+      if (hasCode(error, Code.consumerNotFound)) return false;
+      throw error;
+    }
+  }
+
+  async state(queue: string): Promise<CursorState | undefined> {
+    try {
+      return toState(await this.#requests.read<ConsumerInfo>(this.#verb("INFO", queue)));
+    } catch (error) {
+      if (hasCode(error, Code.consumerNotFound)) return undefined;
+      throw error;
+    }
+  }
+
+  async list(): Promise<readonly CursorState[]> {
+    const states: CursorState[] = [];
+    let offset = 0;
+    for (;;) {
+      const page = await this.#requests.read<ConsumerPage>(`CONSUMER.LIST.${this.#stream}`, { offset });
+      const consumers = page.consumers ?? [];
+      for (const info of consumers) if (info.config.metadata?.[QUEUE_ID] !== undefined) states.push(toState(info));
+      offset += consumers.length;
+      if (consumers.length === 0 || offset >= page.total) return states;
+    }
+  }
+
+  async count(filters: readonly string[], above: number): Promise<number> {
+    if (filters.length === 0) return 0;
+    const name = COUNTING + nuid.next();
+    const info = await this.#throwaway(name, filters, above, { ack_policy: "none" });
+    await this.delete(name);
+    return info.num_pending;
+  }
+
+  async collect(filters: readonly string[], above: number): Promise<number> {
+    if (filters.length === 0) return 0;
+    const name = COLLECTING + nuid.next();
+    await this.#throwaway(name, filters, above, {
+      ack_policy: "explicit",
+      ack_wait: ACK_WAIT,
+      max_ack_pending: -1,
+      headers_only: true,
+    });
+    try {
+      return await this.#drain(name);
+    } finally {
+      await this.delete(name);
+    }
+  }
+
+  async #throwaway(name: string, filters: readonly string[], above: number, more: object): Promise<ConsumerInfo> {
+    return await this.#requests.write<ConsumerInfo>(this.#verb("CREATE", name), {
+      stream_name: this.#stream,
+      config: {
+        name,
+        ...more,
+        ...toFilters(filters),
+        deliver_policy: "by_start_sequence",
+        opt_start_seq: above + 1,
+        replay_policy: "instant",
+        mem_storage: true,
+        num_replicas: 1,
+        inactive_threshold: 30 * SECOND,
+      },
+      action: "create",
+    });
+  }
+
+  /** Pulls and acknowledges until the cursor is empty. */
+  async #drain(name: string): Promise<number> {
+    let taken = 0;
+    await new Promise<void>((resolve) => {
+      let open = COLLECT_BATCH;
+      const line = this.#bus.openPull(name, {
+        message: (message) => {
+          this.#bus.settle(message.token, "ack");
+          taken++;
+          if (--open === 0) more();
+        },
+        ended: (missing, why) => {
+          open -= missing;
+          if (why === "empty" || why === "gone") void line.takeBack().then(resolve);
+          else if (open <= 0) more();
+        },
+      });
+      const more = (): void => {
+        open = COLLECT_BATCH;
+        line.ask(COLLECT_BATCH, false);
+      };
+      more();
+    });
+    await this.#bus.settled(name);
+    return taken;
+  }
+
+  #verb(verb: string, consumer: string): string {
+    return `CONSUMER.${verb}.${this.#stream}.${consumer}`;
+  }
+}
+
+function toFilters(filters: readonly string[]): object {
+  // The plural path is slower (design §3).
+  return filters.length === 1 ? { filter_subject: filters[0] } : { filter_subjects: filters };
+}
+
+function toConfig(spec: CursorSpec, headersOnly: boolean): object {
+  if (spec.filters.length === 0) throw new Error(`queue ${spec.queue}: no filter would mean the whole log`);
+  return {
+    name: spec.queue,
+    durable_name: spec.queue,
+    ack_policy: "explicit",
+    ack_wait: ACK_WAIT,
+    deliver_policy: "new",
+    replay_policy: "instant",
+    max_ack_pending: -1,
+    max_deliver: -1,
+    ...toFilters(spec.filters),
+    ...(headersOnly ? { headers_only: true } : {}),
+    metadata: { [QUEUE_ID]: String(spec.queueId), [REVISION]: String(spec.revision) },
+  };
+}
+
+function toState(info: ConsumerInfo): CursorState {
+  const { config } = info;
+  return {
+    queue: info.name,
+    filters: config.filter_subjects ?? (config.filter_subject === undefined ? [] : [config.filter_subject]),
+    revision: Number(config.metadata?.[REVISION] ?? 0),
+    queueId: Number(config.metadata?.[QUEUE_ID] ?? 0),
+    pending: info.num_pending,
+    ackPending: info.num_ack_pending,
+    ackFloor: info.ack_floor.stream_seq,
+    delivered: info.delivered.stream_seq,
+    deliveredSequence: info.delivered.consumer_seq,
+  };
+}

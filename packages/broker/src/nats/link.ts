@@ -1,0 +1,84 @@
+/**
+ * One NATS connection's health: up or down, and which server run it speaks to.
+ *
+ * Responsibilities: turns the client's status events into `down` and `up`, once each.
+ * Used by: bus.ts, one for the publishing and one for the delivering connection.
+ * Separate because the client drops what it buffered at every attempt to reconnect: nothing may be handed to it
+ * between `down` and `up`, so everybody must ask the same place.
+ */
+import type { NatsConnection } from "@nats-io/nats-core";
+import type { Log } from "../core/log.ts";
+
+export interface LinkListener {
+  down(): void;
+  up(): void;
+}
+
+export class Link {
+  readonly connection: NatsConnection;
+  readonly #name: string;
+  readonly #listener: LinkListener;
+  readonly #log: Log;
+  #up: boolean = true;
+  #closing: boolean = false;
+  #serverId: string;
+  #maxPayload: number;
+
+  constructor(connection: NatsConnection, name: string, listener: LinkListener, log: Log) {
+    this.connection = connection;
+    this.#name = name;
+    this.#listener = listener;
+    this.#log = log;
+    this.#serverId = connection.info?.server_id ?? "";
+    this.#maxPayload = connection.info?.max_payload ?? 0;
+    void this.#watch();
+  }
+
+  get up(): boolean {
+    return this.#up;
+  }
+
+  /** The id of the server's present run; every start of a server makes a new one. */
+  get serverId(): string {
+    return this.#serverId;
+  }
+
+  /** Octets of headers and payload together that the server takes. */
+  get maxPayload(): number {
+    return this.#maxPayload;
+  }
+
+  /** Says nothing any more. The connection stays the caller's. */
+  close(): void {
+    this.#closing = true;
+  }
+
+  async #watch(): Promise<void> {
+    for await (const status of this.connection.status()) {
+      if (this.#closing) return;
+      if (status.type === "disconnect" || status.type === "close") this.#down(status.type);
+      else if (status.type === "reconnect") this.#restored();
+      else if (status.type === "error") this.#log.warn({}, `bus (${this.#name}): ${status.error.message}`);
+    }
+    if (!this.#closing) this.#down("close");
+  }
+
+  #down(why: string): void {
+    if (!this.#up) return;
+    this.#up = false;
+    this.#log.warn({}, `bus (${this.#name}): connection lost (${why})`);
+    this.#listener.down();
+  }
+
+  #restored(): void {
+    if (this.#up) return;
+    this.#up = true;
+    const info = this.connection.info;
+    if (info !== undefined) {
+      this.#serverId = info.server_id;
+      this.#maxPayload = info.max_payload;
+    }
+    this.#log.info({}, `bus (${this.#name}): connected again`);
+    this.#listener.up();
+  }
+}

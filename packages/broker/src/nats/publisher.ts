@@ -1,0 +1,327 @@
+/**
+ * The publish pipeline of one NATS connection.
+ *
+ * Responsibilities: a running number and one reply inbox instead of a promise or timer a message; the window;
+ * what is held, in order, while the window is full, the connection is down or the log has no leader.
+ * Used by: bus.ts. Separate because it is the hot path in, and has a state of its own:
+ *
+ *   flowing ──(503 or 429)──► stalled ──(a probe is stored)──► flowing
+ *      └──(connection lost)──► away ──(connection back)──► flowing      (stalled likewise goes away)
+ *
+ * On loss everything in flight is answered `unknown`; the client drops what it still had buffered when it dials
+ * again, and nothing is handed to it before it is back. So nothing is sent late, and what is held keeps its order.
+ * 503 (no leader) and 429 (too fast) mean "stored nowhere": those are sent again in their order, one first as a probe.
+ */
+import { Buffer } from "node:buffer";
+import { createInbox, type Msg, type MsgHdrs, type PublishOptions, type Subscription } from "@nats-io/nats-core";
+import type { PublishOutcome, PublishSink } from "../core/bus.ts";
+import type { Log } from "../core/log.ts";
+import type { Properties } from "../core/message.ts";
+import { Code } from "./errors.ts";
+import type { Link } from "./link.ts";
+import { PropsHeader } from "./props-header.ts";
+import { Queue } from "./queue.ts";
+
+/** In flight at most, sized so that the server does not answer 429 (design §7). */
+export const WINDOW_MESSAGES = 4_000;
+export const WINDOW_OCTETS: number = 32 * 1024 * 1024;
+/** There is room again below this part of the window. */
+const AGAIN = 0.75;
+const RING = 8_192;
+const PROBE_MIN_MS = 50;
+const PROBE_MAX_MS = 1_000;
+
+interface Publish {
+  readonly subject: string;
+  readonly head: Uint8Array;
+  readonly payload: Uint8Array;
+  readonly sink: PublishSink;
+  readonly tag: number;
+  number: number;
+}
+
+export interface PublisherListener {
+  room(): void;
+  /** The log has no leader (or is overrun): held until it has. */
+  stalled(stalled: boolean): void;
+  /** A message of so many octets was refused for lack of room. */
+  full(octets: number): void;
+}
+
+export interface PublisherOptions {
+  readonly link: Link;
+  readonly listener: PublisherListener;
+  readonly inboxPrefix: string;
+  /** How long a publish may be held or unanswered, milliseconds. */
+  readonly timeout: number;
+  readonly log: Log;
+}
+
+const EMPTY = new Uint8Array(0);
+
+export class Publisher {
+  readonly #options: PublisherOptions;
+  readonly #header: PropsHeader = new PropsHeader();
+  readonly #ring: (Publish | undefined)[] = new Array<Publish | undefined>(RING).fill(undefined);
+  readonly #held: Queue<Publish> = new Queue();
+  readonly #inbox: string;
+  readonly #replies: Subscription;
+  readonly #tick: NodeJS.Timeout;
+  /** Numbers given out when a second began: finds what is overdue without a clock a message. */
+  readonly #marks: { readonly at: number; readonly number: number }[] = [];
+  #state: "flowing" | "stalled" | "away" = "flowing";
+  #next = 1;
+  #oldest = 1;
+  #flying = 0;
+  #octets = 0;
+  #room: boolean = true;
+  #again: Publish[] = [];
+  #stoppedAt = 0;
+  #probeDelay = PROBE_MIN_MS;
+  #probe: NodeJS.Timeout | undefined;
+  // One of each for all messages: the client reads them during the call.
+  #encoded: Uint8Array = EMPTY;
+  readonly #publishOptions: PublishOptions;
+
+  constructor(options: PublisherOptions) {
+    this.#options = options;
+    this.#inbox = `${createInbox(options.inboxPrefix)}.`;
+    // The client's publish calls nothing but encode(); the block is built by hand.
+    this.#publishOptions = { headers: { encode: () => this.#encoded } as unknown as MsgHdrs, reply: "" };
+    this.#replies = options.link.connection.subscribe(`${this.#inbox}*`, {
+      callback: (error, message) => {
+        if (error !== null) options.log.error({}, `publish replies: ${error.message}`);
+        else this.#replied(message);
+      },
+    });
+    this.#tick = setInterval(() => this.#overdue(), 1_000);
+    this.#tick.unref();
+  }
+
+  /** False while the window is full or something is held. */
+  get room(): boolean {
+    return this.#room;
+  }
+
+  publish(subject: string, properties: Properties, body: readonly Uint8Array[], sink: PublishSink, tag: number): void {
+    const payload = body.length === 1 ? (body[0] as Uint8Array) : body.length === 0 ? EMPTY : Buffer.concat(body);
+    const publish: Publish = { subject, head: this.#header.block(properties), payload, sink, tag, number: 0 };
+    if (this.#held.length > 0 || !this.#maySend()) {
+      this.#held.push(publish);
+      this.#room = false;
+      if (this.#state === "stalled") this.#scheduleProbe();
+    } else this.#send(publish);
+  }
+
+  down(): void {
+    clearTimeout(this.#probe);
+    this.#probe = undefined;
+    this.#state = "away";
+    this.#room = false;
+    this.#stoppedAt = Date.now();
+    // Known to be stored nowhere: these wait with the held ones, before them.
+    this.#holdAgain();
+    for (let number = this.#oldest; number < this.#next; number++) {
+      const publish = this.#ring[number % RING];
+      if (publish !== undefined && publish.number === number) this.#answer(publish, "unknown");
+    }
+    this.#oldest = this.#next;
+  }
+
+  up(): void {
+    this.#state = "flowing";
+    this.#flush();
+  }
+
+  close(): void {
+    clearInterval(this.#tick);
+    clearTimeout(this.#probe);
+    this.#replies.unsubscribe();
+  }
+
+  #maySend(): boolean {
+    return (
+      this.#state === "flowing" &&
+      this.#flying < WINDOW_MESSAGES &&
+      this.#octets < WINDOW_OCTETS &&
+      this.#ring[this.#next % RING] === undefined
+    );
+  }
+
+  #send(publish: Publish): void {
+    const number = this.#next++;
+    publish.number = number;
+    this.#ring[number % RING] = publish;
+    this.#flying++;
+    this.#octets += publish.head.length + publish.payload.length;
+    if (this.#flying >= WINDOW_MESSAGES || this.#octets >= WINDOW_OCTETS) this.#room = false;
+    this.#encoded = publish.head;
+    this.#publishOptions.reply = this.#inbox + number;
+    try {
+      this.#options.link.connection.publish(publish.subject, publish.payload, this.#publishOptions);
+    } catch (error) {
+      // The client refuses before it sends: too large, no subject, or closed for good. Answered as ever: later.
+      this.#options.log.error({}, `publish on ${publish.subject}: ${error instanceof Error ? error.message : error}`);
+      queueMicrotask(() => this.#settled(publish, number, "refused"));
+    }
+  }
+
+  #replied(message: Msg): void {
+    const subject = message.subject;
+    let number = 0;
+    for (let i = this.#inbox.length; i < subject.length; i++) number = number * 10 + subject.charCodeAt(i) - 48;
+    const publish = this.#ring[number % RING];
+    // Late, of a publish already answered as unknown.
+    if (publish === undefined || publish.number !== number) return;
+    const data = message.data;
+    // A PubAck begins with `{"stream"`, an error with `{"error"`; a status has no payload at all.
+    if (data.length > 10 && data[0] === 0x7b && data[2] === 0x73) {
+      this.#answer(publish, "stored");
+      if (this.#state === "stalled") this.#resume();
+      if (!this.#room || this.#held.length > 0) this.#flush();
+    } else this.#failed(publish, number, message);
+  }
+
+  #failed(publish: Publish, number: number, message: Msg): void {
+    if (message.data.length === 0) {
+      const status = message.headers?.code ?? 0;
+      if (status === Code.noResponders || status === 429) {
+        this.#stall(publish, status);
+        return;
+      }
+      this.#options.log.warn({}, `publish on ${publish.subject}: status ${message.headers?.status ?? "missing"}`);
+      this.#settled(publish, number, "refused");
+      return;
+    }
+    const error = readError(message);
+    if (isLeaderless(error.code)) this.#stall(publish, error.code);
+    else if (isFull(error)) {
+      this.#settled(publish, number, "full");
+      this.#options.listener.full(publish.head.length + publish.payload.length);
+    } else {
+      this.#options.log.warn({}, `publish on ${publish.subject}: ${error.code} ${error.text}`);
+      this.#settled(publish, number, "refused");
+    }
+  }
+
+  #settled(publish: Publish, number: number, outcome: PublishOutcome): void {
+    if (this.#ring[number % RING] !== publish || publish.number !== number) return;
+    this.#answer(publish, outcome);
+    this.#allAnswered();
+    if (!this.#room || this.#held.length > 0) this.#flush();
+  }
+
+  #answer(publish: Publish, outcome: PublishOutcome): void {
+    this.#forget(publish);
+    publish.sink.published(publish.tag, outcome);
+  }
+
+  #forget(publish: Publish): void {
+    this.#ring[publish.number % RING] = undefined;
+    this.#flying--;
+    this.#octets -= publish.head.length + publish.payload.length;
+  }
+
+  #stall(publish: Publish, status: number): void {
+    this.#forget(publish);
+    this.#again.push(publish);
+    this.#room = false;
+    if (this.#state === "flowing") {
+      this.#state = "stalled";
+      this.#stoppedAt = Date.now();
+      this.#probeDelay = PROBE_MIN_MS;
+      this.#options.log.warn({}, `publishes are held: the log answers ${status}`);
+      this.#options.listener.stalled(true);
+    }
+    this.#allAnswered();
+  }
+
+  /** Nothing is sent again while an earlier one is still unanswered: order first. */
+  #allAnswered(): void {
+    if (this.#state !== "stalled" || this.#flying > 0) return;
+    this.#holdAgain();
+    this.#scheduleProbe();
+  }
+
+  #holdAgain(): void {
+    if (this.#again.length === 0) return;
+    this.#again.sort((a, b) => a.number - b.number);
+    this.#held.unshift(this.#again);
+    this.#again = [];
+  }
+
+  #scheduleProbe(): void {
+    if (this.#probe !== undefined || this.#flying > 0 || this.#held.length === 0) return;
+    this.#probe = setTimeout(() => {
+      this.#probe = undefined;
+      this.#probeDelay = Math.min(this.#probeDelay * 2, PROBE_MAX_MS);
+      const first = this.#state === "stalled" && this.#flying === 0 ? this.#held.shift() : undefined;
+      if (first !== undefined) this.#send(first);
+    }, this.#probeDelay);
+  }
+
+  /** Stored while stalled: there is a leader. Those still to be sent again go before all that came later. */
+  #resume(): void {
+    if (this.#flying > 0) return;
+    this.#holdAgain();
+    this.#state = "flowing";
+    this.#options.log.info({}, "publishes flow again");
+    this.#options.listener.stalled(false);
+  }
+
+  #flush(): void {
+    while (this.#held.length > 0 && this.#maySend()) this.#send(this.#held.shift() as Publish);
+    if (this.#room || this.#state !== "flowing" || this.#held.length > 0) return;
+    if (this.#flying > WINDOW_MESSAGES * AGAIN || this.#octets > WINDOW_OCTETS * AGAIN) return;
+    this.#room = true;
+    this.#options.listener.room();
+  }
+
+  /** Once a second: what has waited longer than the bus timeout is answered. */
+  #overdue(): void {
+    const now = Date.now();
+    if (this.#state !== "flowing" && this.#held.length > 0 && now - this.#stoppedAt > this.#options.timeout) {
+      // Held and never stored: refused, surely.
+      for (let publish = this.#held.shift(); publish !== undefined; publish = this.#held.shift()) {
+        publish.sink.published(publish.tag, "refused");
+      }
+    }
+    this.#marks.push({ at: now, number: this.#next });
+    const mark = this.#marks[0];
+    if (mark === undefined || now - mark.at <= this.#options.timeout) return;
+    this.#marks.shift();
+    for (let number = this.#oldest; number < mark.number; number++) {
+      const publish = this.#ring[number % RING];
+      if (publish !== undefined && publish.number === number) this.#settled(publish, number, "unknown");
+    }
+    this.#oldest = Math.max(this.#oldest, mark.number);
+  }
+}
+
+interface Refused {
+  readonly code: number;
+  readonly text: string;
+}
+
+function readError(message: Msg): Refused {
+  try {
+    const { error } = message.json<{ error?: { err_code?: number; code?: number; description?: string } }>();
+    return { code: error?.err_code ?? error?.code ?? 0, text: error?.description ?? "refused" };
+  } catch {
+    return { code: 0, text: "an answer that is no PubAck" };
+  }
+}
+
+function isLeaderless(code: number): boolean {
+  return code === Code.clusterNotAvailable || code === Code.clusterNoLeader;
+}
+
+function isFull(error: Refused): boolean {
+  if (error.code === Code.storeFailed) return error.text.startsWith("maximum");
+  return (
+    error.code === Code.storageResources ||
+    error.code === Code.insufficientResources ||
+    error.code === Code.accountResources ||
+    error.code === Code.memoryResources
+  );
+}

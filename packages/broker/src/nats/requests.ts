@@ -1,0 +1,172 @@
+/**
+ * Requests to JetStream's JSON API.
+ *
+ * Responsibilities: subject prefix (domain), time limits, the difference between "refused", "nothing happened" and
+ * "unknown", asking again where that is safe.
+ * Used by: stream, cursors, room-watch. Separate because raw requests are exact (create against update, metadata,
+ * max_consumers) and every caller needs the same judgement of their failures.
+ */
+import type { Msg } from "@nats-io/nats-core";
+import { BusError, Code } from "./errors.ts";
+import type { Link } from "./link.ts";
+
+interface ApiReply {
+  readonly error?: { readonly code: number; readonly err_code?: number; readonly description?: string };
+}
+
+export interface RequestsOptions {
+  readonly domain: string | undefined;
+  /** For what changes something: below the lease (design §4), milliseconds. */
+  readonly writeTimeout: number;
+  /** For what only reads, which is asked again until then, milliseconds. */
+  readonly readTimeout: number;
+}
+
+const RETRY_MS = 100;
+/** One attempt of a read. */
+const ATTEMPT_MS = 5_000;
+
+export class Requests {
+  readonly #link: Link;
+  readonly #prefix: string;
+  readonly #options: RequestsOptions;
+  /** Woken when the connection goes down or comes up. */
+  readonly #waiting: Set<() => void> = new Set();
+
+  constructor(link: Link, options: RequestsOptions) {
+    this.#link = link;
+    this.#options = options;
+    this.#prefix = options.domain === undefined ? "$JS.API" : `$JS.${options.domain}.API`;
+  }
+
+  /** The subject of an API verb, for who publishes to it (pulls). */
+  subject(verb: string): string {
+    return `${this.#prefix}.${verb}`;
+  }
+
+  /** The connection's state changed. */
+  changed(): void {
+    const waiting = [...this.#waiting];
+    this.#waiting.clear();
+    for (const wake of waiting) wake();
+  }
+
+  /** Reads: safe to ask again, so it is, until the read timeout. Throws {@link BusError}. */
+  async read<T>(verb: string, body?: object): Promise<T> {
+    const deadline = Date.now() + this.#options.readTimeout;
+    for (;;) {
+      try {
+        return await this.#once<T>(verb, body, Math.min(deadline, Date.now() + ATTEMPT_MS));
+      } catch (error) {
+        if (!(error instanceof BusError) || !(error.timeout || isTransient(error.code)) || Date.now() >= deadline) {
+          throw error;
+        }
+        await delay(RETRY_MS);
+      }
+    }
+  }
+
+  /**
+   * Changes something. Asked again only where nothing can have happened (nobody answered for the subject).
+   * Throws {@link BusError}; with `timeout` the outcome is unknown.
+   */
+  async write<T>(verb: string, body?: object): Promise<T> {
+    const deadline = Date.now() + this.#options.writeTimeout;
+    for (;;) {
+      try {
+        return await this.#once<T>(verb, body, deadline);
+      } catch (error) {
+        if (!(error instanceof BusError) || error.timeout || !isTransient(error.code) || Date.now() >= deadline) {
+          throw error;
+        }
+        await delay(RETRY_MS);
+      }
+    }
+  }
+
+  /** Any request on this connection that is safe to send again; `undefined` where nobody listens. */
+  async ask(subject: string, payload: string): Promise<Msg | undefined> {
+    const deadline = Date.now() + this.#options.readTimeout;
+    for (;;) {
+      try {
+        return await this.#send(subject, payload, Math.min(deadline, Date.now() + ATTEMPT_MS));
+      } catch (error) {
+        if (error instanceof BusError && error.code === Code.noResponders && this.#link.up) return undefined;
+        if (!(error instanceof BusError) || Date.now() >= deadline) throw error;
+      }
+    }
+  }
+
+  async #once<T>(verb: string, body: object | undefined, deadline: number): Promise<T> {
+    const message = await this.#send(this.subject(verb), body === undefined ? "" : JSON.stringify(body), deadline);
+    const reply = message.json<ApiReply>();
+    if (reply.error !== undefined) {
+      throw new BusError(`${verb}: ${reply.error.description ?? "refused"}`, {
+        code: reply.error.err_code ?? reply.error.code,
+        timeout: false,
+      });
+    }
+    return reply as T;
+  }
+
+  async #send(subject: string, payload: string, deadline: number): Promise<Msg> {
+    await this.#untilUp(subject, deadline);
+    let wake = (): void => {};
+    const lost = new Promise<never>((_, reject) => {
+      wake = (): void => reject(new BusError(`${subject}: the bus went away`, { code: 0, timeout: true }));
+    });
+    this.#waiting.add(wake);
+    try {
+      const timeout = Math.max(1, deadline - Date.now());
+      return await Promise.race([this.#link.connection.request(subject, payload, { timeout }), lost]);
+    } catch (error) {
+      throw toBusError(subject, error);
+    } finally {
+      this.#waiting.delete(wake);
+    }
+  }
+
+  async #untilUp(subject: string, deadline: number): Promise<void> {
+    while (!this.#link.up) {
+      const left = deadline - Date.now();
+      if (left <= 0) throw new BusError(`${subject}: the bus is away`, { code: Code.noResponders, timeout: false });
+      await new Promise<void>((resolve) => {
+        const wake = (): void => {
+          clearTimeout(timer);
+          resolve();
+        };
+        const timer = setTimeout(() => {
+          this.#waiting.delete(wake);
+          resolve();
+        }, left);
+        this.#waiting.add(wake);
+      });
+    }
+  }
+}
+
+/** Nothing happened and it may work in a moment. */
+function isTransient(code: number): boolean {
+  return code === Code.noResponders || code === Code.clusterNotAvailable || code === Code.clusterNoLeader;
+}
+
+function toBusError(subject: string, error: unknown): BusError {
+  if (error instanceof BusError) return error;
+  const name = error instanceof Error ? error.name : "";
+  const cause = error instanceof Error ? error.cause : undefined;
+  if (name === "NoRespondersError" || (cause instanceof Error && cause.name === "NoRespondersError")) {
+    return new BusError(`${subject}: nobody answers`, { code: Code.noResponders, timeout: false, cause: error });
+  }
+  if (isPermission(error) || isPermission(cause)) {
+    return new BusError(`${subject}: no permission`, { code: 403, timeout: false, cause: error });
+  }
+  return new BusError(`${subject}: no answer in time`, { code: 0, timeout: true, cause: error });
+}
+
+function isPermission(error: unknown): boolean {
+  return error instanceof Error && error.name === "PermissionViolationError";
+}
+
+function delay(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}
