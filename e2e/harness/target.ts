@@ -13,6 +13,8 @@ export interface Target {
   readonly url: string;
   readonly host: string;
   readonly port: number;
+  /** The gateway's bus; a reference has none. */
+  readonly natsUrl?: string;
 }
 
 let asked: Promise<Target> | undefined;
@@ -24,9 +26,11 @@ export function target(): Promise<Target> {
 }
 
 async function find(): Promise<Target> {
-  const url = REFERENCE_URL ?? (await startGateway()).url;
+  const found = REFERENCE_URL === undefined ? await startGateway() : { url: REFERENCE_URL, natsUrl: undefined };
+  const { url, natsUrl } = found;
   const { hostname, port } = new URL(url);
-  return { url, host: hostname, port: port === "" ? 5672 : Number(port) };
+  const bus = natsUrl === undefined ? {} : { natsUrl };
+  return { url, host: hostname, port: port === "" ? 5672 : Number(port), ...bus };
 }
 
 if (!isReference) {
