@@ -29,6 +29,7 @@ export type Assembled =
   /** A method without content. */
   | {
       readonly kind: "command";
+      readonly content: false;
       readonly method: Exclude<Method, ContentMethod>;
       readonly properties: undefined;
       readonly body: undefined;
@@ -37,6 +38,7 @@ export type Assembled =
   /** A method with content: property flags and list as they came, and the body in pieces; an empty body has none. */
   | {
       readonly kind: "command";
+      readonly content: true;
       readonly method: ContentMethod;
       readonly properties: Uint8Array;
       readonly body: readonly Uint8Array[];
@@ -111,7 +113,7 @@ export class CommandAssembler {
     if (type !== FrameType.METHOD) throw unexpected("expected method frame, got non method frame instead");
     const method = decodeMethod(payload);
     if (!isContentMethod(method)) {
-      return { kind: "command", method, properties: undefined, body: undefined, bodySize: 0 };
+      return { kind: "command", content: false, method, properties: undefined, body: undefined, bodySize: 0 };
     }
     this.#state = { at: "header", method };
     return NEED_MORE;
@@ -143,7 +145,7 @@ export class CommandAssembler {
     }
     if (bodySize === 0) {
       this.#state = IDLE;
-      return { kind: "command", method, properties, body: [], bodySize };
+      return { kind: "command", content: true, method, properties, body: [], bodySize };
     }
     this.#state = { at: "body", method, properties, body: new Body(), bodySize, remaining: bodySize };
     return { kind: "header", method, properties, bodySize };
@@ -163,7 +165,7 @@ export class CommandAssembler {
     this.#state = IDLE;
     if (state.at === "skip") return NEED_MORE;
     const { method, properties, body, bodySize } = state;
-    return { kind: "command", method, properties, body: body.take(), bodySize };
+    return { kind: "command", content: true, method, properties, body: body.take(), bodySize };
   }
 }
 

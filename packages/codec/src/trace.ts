@@ -129,7 +129,7 @@ class Trace {
         this.#channels.delete(channel);
         return { kind: "malformed", ...origin, error: result.error };
       case "command": {
-        if (result.properties === undefined) return { kind: "method", ...origin, method: result.method };
+        if (!result.content) return { kind: "method", ...origin, method: result.method };
         const { method, body, bodySize } = result;
         try {
           return {

@@ -41,6 +41,7 @@ describe("commands", () => {
     expect(run([method(qos)])).toEqual([
       {
         kind: "command",
+        content: false,
         method: { name: "basic.qos", fields: { prefetchSize: 0, prefetchCount: 1, global: false } },
         properties: undefined,
         body: undefined,
@@ -58,6 +59,7 @@ describe("commands", () => {
     expect(run([head(header(0, properties))], assembler)).toEqual([
       {
         kind: "command",
+        content: true,
         method: { name: "basic.publish", fields: { ...PUBLISH, ticket: 0 } },
         properties,
         body: [],
