@@ -45,7 +45,8 @@ export interface Bucket {
   /** The latest entry of a key, asked of the stream's leader; without a value where it is deleted or never was. */
   read(key: string): Promise<Entry>;
   /**
-   * Writes a key that expires by itself `ttl` milliseconds later unless written again.
+   * Writes a key that expires by itself unless written again: not before `ttl` milliseconds from now, and up to about a
+   * second later. The least is 1,000.
    * `revision` is the latest one, 0 when the key must not exist. Waits for the answer no longer than a third of `ttl`.
    */
   refresh(key: string, value: Uint8Array, revision: number, ttl: number): Promise<Written>;

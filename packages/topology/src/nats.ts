@@ -108,7 +108,9 @@ class KvBucket implements Bucket {
   }
 
   refresh(key: string, value: Uint8Array, revision: number, ttl: number): Promise<Written> {
-    return this.#put(key, value, revision, { "Nats-TTL": `${ttl}ms` }, Math.min(this.#timeout, ttl / 3));
+    // The server counts whole seconds and cuts the rest off: 1500ms expires after one (measured on 2.15.1).
+    const fields = { "Nats-TTL": `${Math.ceil(ttl / 1_000)}s` };
+    return this.#put(key, value, revision, fields, Math.min(this.#timeout, ttl / 3));
   }
 
   async read(key: string): Promise<Entry> {
@@ -120,7 +122,7 @@ class KvBucket implements Bucket {
 
   async lastRevision(): Promise<number> {
     const subject = `${this.#api}.STREAM.INFO.${this.#stream}`;
-    const info = await request<StreamInfo>(this.#connection, subject, "", { timeout: this.#timeout });
+    const info = await request<StreamInfo>(this.#connection, subject, "", { timeout: this.#timeout, isRead: true });
     return info.state.last_seq;
   }
 
@@ -174,7 +176,7 @@ class KvBucket implements Bucket {
   async #message(what: object): Promise<{ seq: number; hdrs?: string; data?: string } | undefined> {
     const subject = `${this.#api}.STREAM.MSG.GET.${this.#stream}`;
     try {
-      const options = { timeout: this.#timeout };
+      const options = { timeout: this.#timeout, isRead: true };
       const answer = await request<{ message: { seq: number; hdrs?: string; data?: string } }>(
         this.#connection,
         subject,

@@ -40,6 +40,17 @@ interface Answer {
 /** How long to wait before a request that nobody took is sent again. */
 const NO_LEADER_PAUSE = 100;
 
+/** How long one attempt of a read waits: what is asked while the connection is away is never sent by the client. */
+const READ_ATTEMPT = 400;
+
+export interface RequestLimits {
+  /** How long all attempts together wait, milliseconds. */
+  readonly timeout: number;
+  readonly headers?: MsgHdrs;
+  /** A read may be asked again while it is not answered; a write whose answer is missing has an unknown outcome. */
+  readonly isRead?: boolean;
+}
+
 /**
  * One request to JetStream and its JSON answer; throws {@link ApiError} where that is a refusal. "No responders" means
  * that the stream has no leader right now and that nothing was stored: it is sent again until the time is up.
@@ -48,17 +59,19 @@ export async function request<T>(
   connection: NatsConnection,
   subject: string,
   payload: Uint8Array | string,
-  options: { readonly timeout: number; readonly headers?: MsgHdrs },
+  { timeout, headers, isRead = false }: RequestLimits,
 ): Promise<T> {
-  const end = performance.now() + options.timeout;
+  const end = performance.now() + timeout;
   for (;;) {
-    const timeout = Math.max(1, end - performance.now());
+    const left = Math.max(1, end - performance.now());
+    const options = { timeout: isRead ? Math.min(left, READ_ATTEMPT) : left, ...(headers && { headers }) };
     try {
-      const answer = (await connection.request(subject, payload, { ...options, timeout })).json<T & Answer>();
+      const answer = (await connection.request(subject, payload, options)).json<T & Answer>();
       if (answer.error === undefined) return answer;
       throw new ApiError(answer.error.err_code ?? 0, answer.error.description ?? "refused by JetStream");
     } catch (error) {
-      if (!isNoResponders(error)) throw error;
+      const again = isNoResponders(error) || (isRead && error instanceof TimeoutError);
+      if (!again) throw error;
       if (performance.now() + NO_LEADER_PAUSE >= end) throw new TimeoutError({ cause: error });
     }
     await new Promise((resolve) => setTimeout(resolve, NO_LEADER_PAUSE));

@@ -214,7 +214,8 @@ export class BucketWatch implements Watch {
       if (pause > 0) await elapsed(pause);
       if (this.#state === "ended" || (this.#state === "settled" && this.#waiters.length === 0)) break;
       await this.#ask().catch((error: unknown) => {
-        if (codeOf(error) === ERROR.consumerNotFound) this.#reopen();
+        const code = codeOf(error);
+        if (code === ERROR.consumerNotFound || code === ERROR.streamNotFound) this.#reopen();
       });
     }
     this.#probing = false;
@@ -233,6 +234,9 @@ export class BucketWatch implements Watch {
     } else if (!(await this.#bucket.holdsAbove(position)) && isSame() && position === this.#position) {
       // Nothing is left behind what was told: the latest revision of every key has been.
       this.#settle(Math.max(position, last));
+    } else if (isSame() && position === this.#position) {
+      // Something is left and does not come: is the consumer still there?
+      await this.#bucket.manager.consumers.info(this.#bucket.stream, this.#consumer);
     }
   }
 
