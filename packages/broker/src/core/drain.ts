@@ -31,7 +31,7 @@ export async function emptyCursor(bus: Bus, queue: string, spec: CursorSpec): Pr
       await bus.settled(queue);
       state = await bus.cursorState(queue);
       if (state === undefined) return undefined;
-      if (end && state.ackPending === 0) return state.delivered;
+      if (state.ackPending === 0 && (end || state.pending === 0)) return state.delivered;
     }
   } finally {
     await line.close().catch(() => undefined);

@@ -5,11 +5,15 @@
  * and serves the callers of one queue in their order, those that wait together in one ask. Used by: queue.
  * Separate because it pulls on a line of its own.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Incoming } from "./bus.ts";
 import { type Desk, isExpired } from "./desk.ts";
 import type { Delivery } from "./message.ts";
 import { NoWaitLine } from "./no-wait.ts";
 import type { Turns } from "./turns.ts";
+
+/** How often it is looked again where other pulls wait; what is ready then is on its way to one of them. */
+const LOOKS = 10;
 
 interface Caller {
   readonly acknowledge: boolean;
@@ -48,7 +52,12 @@ export class Getter {
     try {
       await this.#desk.pulling.calm();
       await this.#desk.settling.settled();
-      while (callers.length > 0 && (await this.#round(callers)));
+      let unsure = 0;
+      while (callers.length > 0 && unsure < LOOKS) {
+        const answer = await this.#round(callers);
+        if (answer === "empty") break;
+        if (answer === "unsure") await sleep(++unsure);
+      }
       for (const caller of callers) caller.resolve(undefined);
     } catch (error) {
       await this.close();
@@ -56,20 +65,21 @@ export class Getter {
     }
   }
 
-  /** One ask for all that still wait. False: nothing is left to be had. */
-  async #round(callers: Caller[]): Promise<boolean> {
-    const { name, bus, held } = this.#desk;
+  /** One ask for all that still wait. */
+  async #round(callers: Caller[]): Promise<"more" | "empty" | "unsure"> {
+    const { name, bus, held, options } = this.#desk;
     this.#line ??= new NoWaitLine(bus, name);
     const asked = Date.now();
     const { messages, why } = await this.#line.ask(callers.length);
     for (const message of messages) await this.#give(message, asked, callers);
-    if (why === undefined) return true;
+    if (why === undefined) return "more";
     if (why === "lost") throw new Error(`the bus went away while queue '${name}' was read`);
-    if (why === "gone") return false;
-    if (why === "empty") return false;
-    // Its time was up, which says nothing of the queue.
+    if (why !== "expired") return "empty";
+    // Others wait for messages too, which says little of the queue: look whether there is one that nobody holds.
     const state = await bus.cursorState(name);
-    return state !== undefined && (state.pending > 0 || state.ackPending > held.size);
+    if (state === undefined) return "empty";
+    const elsewhere = (await options.heldElsewhere?.())?.size ?? 0;
+    return state.pending > 0 || state.ackPending > held.size + elsewhere ? "unsure" : "empty";
   }
 
   async #give(message: Incoming, asked: number, callers: Caller[]): Promise<void> {

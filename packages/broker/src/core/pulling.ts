@@ -28,8 +28,10 @@ export interface Puller {
   settledAtBus(): Promise<void>;
 }
 
-/** After a line was lost and nobody said that the bus is away. */
-const RETRY = 250;
+/** When to try again after a line was lost and nobody said that the bus is away: the bus itself waits before it says so. */
+const AFTER_LOSS = 50;
+/** And after the bus said that there is no such cursor: the topology says so too, soon, unless it is made again. */
+const AFTER_GONE = 5_000;
 
 /** One generation: a line, and what was asked for on it. */
 export class Pull implements PullSink {
@@ -171,13 +173,15 @@ export class Pulling {
       this.wanted();
       return;
     }
-    // Gone: the topology tells so too, soon. Lost: the bus tells when it is back. Neither is asked in a loop.
     pull.lost = true;
     if (this.#gone || this.#retry !== undefined) return;
-    this.#retry = setTimeout(() => {
-      this.#retry = undefined;
-      if (this.#pull?.lost && !this.#away) this.#begin(this.#pull);
-    }, RETRY);
+    this.#retry = setTimeout(
+      () => {
+        this.#retry = undefined;
+        if (this.#pull?.lost && !this.#away) this.#begin(this.#pull);
+      },
+      why === "gone" ? AFTER_GONE : AFTER_LOSS,
+    );
     this.#retry.unref();
   }
 

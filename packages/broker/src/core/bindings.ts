@@ -1,0 +1,192 @@
+/**
+ * Bindings: intervals of the log on a filter (design §1, §4 BIND, UNBIND).
+ *
+ * Responsibilities: opening an interval (filters onto the cursor, then the sequence, then the record), closing it (the
+ * sequence, the record, the barrier), and closing all of an exchange's.
+ * Used by: broker, exchanges. Narrowing a cursor afterwards is chores' task. Separate because the order of these steps
+ * is what keeps deliveries right.
+ */
+import type { Binding, Exchange, Interval, Queue } from "@amqp/topology";
+import { antichain, isFault, toFilters } from "@amqp/translator";
+import { isRefusal, type Refusal, refuse } from "../refusals.ts";
+import { type Core, isForeign, queueLane, readyQueue, refuseFault, untilWritten, usableQueue } from "./context.ts";
+import type { CursorFilters } from "./filters.ts";
+import type { BindingSpec, Session } from "./verbs.ts";
+
+/** A binding that passed the checks and waits in its queue's lane. */
+interface Bind {
+  readonly spec: BindingSpec;
+  readonly exchange: Exchange;
+  readonly filters: readonly string[];
+}
+
+export class Bindings {
+  readonly #core: Core;
+  readonly #filters: CursorFilters;
+  /** Told of a queue with a closed interval: its cursor can be narrowed one day. */
+  readonly #closed: (queue: string) => void;
+
+  constructor(core: Core, filters: CursorFilters, closed: (queue: string) => void) {
+    this.#core = core;
+    this.#filters = filters;
+    this.#closed = closed;
+  }
+
+  /** See `Verbs.bind`: in order up to the first refusal; those of one queue become one update of its cursor. */
+  async bind(
+    session: Session,
+    specs: readonly BindingSpec[],
+  ): Promise<{ readonly done: number; readonly refusal: Refusal | undefined }> {
+    const checked: Bind[] = [];
+    let refusal: Refusal | undefined;
+    for (const spec of specs) {
+      const bind = await this.#check(session, spec);
+      if (isRefusal(bind)) {
+        refusal = bind;
+        break;
+      }
+      checked.push(bind);
+    }
+    const { lanes } = this.#core;
+    const answers = await Promise.all(checked.map((bind) => lanes.join(queueLane(bind.spec.queue), bind, this.#open)));
+    const failed = answers.findIndex(isRefusal);
+    return failed < 0 ? { done: answers.length, refusal } : { done: failed, refusal: answers[failed] };
+  }
+
+  /** RabbitMQ's order: default exchange, exchange, queue, exclusiveness; then what only the bus refuses. */
+  async #check(session: Session, spec: BindingSpec): Promise<Bind | Refusal> {
+    if (spec.exchange === "") return refuse("default-exchange");
+    const exchange = await this.#exchange(spec.exchange);
+    if (exchange === undefined) return refuse("no-exchange", { exchange: spec.exchange });
+    const queue = await usableQueue(this.#core, session, spec.queue);
+    if (isRefusal(queue)) return queue;
+    const filters = toFilters(exchange.kind, exchange.name, spec.key);
+    return isFault(filters) ? refuseFault(filters) : { spec, exchange, filters };
+  }
+
+  async #exchange(name: string): Promise<Exchange | undefined> {
+    const exchange = this.#core.topology.exchange(name);
+    if (exchange?.state === "ready") return exchange;
+    await this.#core.topology.fence();
+    const again = this.#core.topology.exchange(name);
+    return again?.state === "ready" ? again : undefined;
+  }
+
+  /** Inside the queue's lane: all binds that arrived together. */
+  readonly #open = async (binds: readonly Bind[]): Promise<readonly (Refusal | undefined)[]> => {
+    const { topology, bus } = this.#core;
+    const name = (binds[0] as Bind).spec.queue;
+    const queue = await readyQueue(this.#core, name);
+    if (queue === undefined) return binds.map(() => refuse("no-queue", { queue: name }));
+    const fresh = new Map<string, Bind>();
+    for (const bind of binds) {
+      const { exchange, key, arguments: args } = bind.spec;
+      if (openInterval(topology.binding(name, exchange, key, args), queue, bind.exchange) === undefined)
+        fresh.set(JSON.stringify([exchange, key, args]), bind);
+    }
+    if (fresh.size > 0) {
+      // First the filters, then the sequence: no message above it can pass the cursor by.
+      const wider = antichain([...topology.filters(name), ...[...fresh.values()].flatMap((bind) => bind.filters)]);
+      if (!(await this.#filters.write(queue, wider, topology.revision)))
+        return binds.map(() => refuse("no-queue", { queue: name }));
+      const from = await bus.lastSequence();
+      await Promise.all([...fresh.values()].map((bind) => this.#write(queue, bind, from)));
+    }
+    return Promise.all(binds.map((bind) => this.#stillThere(queue, bind)));
+  };
+
+  async #write(queue: Queue, bind: Bind, from: number): Promise<void> {
+    const { topology } = this.#core;
+    const { exchange, spec } = bind;
+    const interval: Interval = { from, queueId: queue.id, exchangeId: exchange.id, kind: exchange.kind };
+    const at = { queue: queue.name, exchange: exchange.name, key: spec.key, arguments: spec.arguments };
+    await untilWritten(this.#core, async () => {
+      const present = topology.binding(at.queue, at.exchange, at.key, at.arguments);
+      if (openInterval(present, queue, exchange) !== undefined) return undefined;
+      const written = await topology.writeBinding(at, [...living(present, queue), interval], present);
+      return written === "conflict" ? written : undefined;
+    });
+  }
+
+  /** The exchange may have been deleted between the check and the record: then the new interval is void again. */
+  async #stillThere(queue: Queue, bind: Bind): Promise<Refusal | undefined> {
+    const present = this.#core.topology.exchange(bind.exchange.name);
+    if (present?.state === "ready" && present.id === bind.exchange.id) return undefined;
+    await this.#close(queue, bind.spec, (interval) => interval.exchangeId === bind.exchange.id);
+    return refuse("no-exchange", { exchange: bind.exchange.name });
+  }
+
+  /** See `Verbs.unbind`; resolves to whether an interval was closed. What is not bound is unbound. */
+  async unbind(session: Session, spec: BindingSpec): Promise<Refusal | boolean> {
+    if (spec.exchange === "") return refuse("default-exchange");
+    return this.#core.lanes.run(queueLane(spec.queue), async () => {
+      const queue = await readyQueue(this.#core, spec.queue);
+      if (queue === undefined) return false;
+      const { topology } = this.#core;
+      const find = (): Binding | undefined => topology.binding(spec.queue, spec.exchange, spec.key, spec.arguments);
+      if (!hasOpen(find(), queue)) {
+        await topology.fence();
+        if (!hasOpen(find(), queue)) return false;
+      }
+      if (isForeign(this.#core, session, queue)) return refuse("queue-locked", { queue: spec.queue });
+      await this.#close(queue, spec, () => true);
+      return true;
+    });
+  }
+
+  /** Closes every open interval of this life of the exchange; it is no longer `ready`. */
+  async closeAll(exchange: Exchange): Promise<void> {
+    const { topology, lanes } = this.#core;
+    const queues = new Set(topology.bindingsFrom(exchange.name).map((binding) => binding.queue));
+    await Promise.all(
+      [...queues].map((name) =>
+        lanes.run(queueLane(name), async () => {
+          const queue = topology.queue(name);
+          if (queue === undefined) return;
+          const own = topology.bindingsOf(name).filter((binding) => binding.exchange === exchange.name);
+          await Promise.all(
+            own
+              .filter((binding) => hasOpen(binding, queue))
+              .map((binding) => this.#close(queue, binding, (interval) => interval.exchangeId === exchange.id)),
+          );
+        }),
+      ),
+    );
+  }
+
+  /** Writes `until` into the open intervals that are meant, and waits until every replica knows. */
+  async #close(queue: Queue, at: BindingSpec, meant: (interval: Interval) => boolean): Promise<void> {
+    const { topology, bus, fleet } = this.#core;
+    const until = await bus.lastSequence();
+    const written = await untilWritten(this.#core, async () => {
+      const present = topology.binding(at.queue, at.exchange, at.key, at.arguments);
+      if (present === undefined) return undefined;
+      const intervals = living(present, queue).map((interval) =>
+        interval.until === undefined && meant(interval)
+          ? { ...interval, until: Math.max(until, interval.from) }
+          : interval,
+      );
+      return topology.writeBinding(
+        { queue: at.queue, exchange: at.exchange, key: at.key, arguments: at.arguments },
+        intervals,
+        present,
+      );
+    });
+    if (written !== undefined) await fleet.barrier(written.revision);
+    this.#closed(queue.name);
+  }
+}
+
+/** The intervals of this life of the queue: an earlier one's are void. */
+export function living(binding: Binding | undefined, queue: Queue): readonly Interval[] {
+  return binding?.intervals.filter((interval) => interval.queueId === queue.id) ?? [];
+}
+
+/** Whether a binding stands: an open interval of this life of the queue. */
+export function hasOpen(binding: Binding | undefined, queue: Queue): boolean {
+  return living(binding, queue).some((interval) => interval.until === undefined);
+}
+
+function openInterval(binding: Binding | undefined, queue: Queue, exchange: Exchange): Interval | undefined {
+  return living(binding, queue).find((interval) => interval.until === undefined && interval.exchangeId === exchange.id);
+}

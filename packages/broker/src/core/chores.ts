@@ -1,0 +1,128 @@
+/**
+ * Chores: what must be done some time after a client was answered.
+ *
+ * Responsibilities: narrowing cursors whose closed intervals hold nothing any more, and finishing deletions that a
+ * silent bus interrupted. Used by: broker (bindings and queues tell it; it tells nobody). Done by the leader only.
+ * Separate because narrowing at the wrong moment destroys queued messages (design §4, UNBIND): one file decides when.
+ */
+import type { Queue } from "@amqp/topology";
+import { living } from "./bindings.ts";
+import type { CursorState } from "./bus.ts";
+import { type Core, queueLane, untilWritten } from "./context.ts";
+import { DRAIN_ABOVE } from "./drain.ts";
+import type { CursorFilters } from "./filters.ts";
+import type { Lifecycle } from "./lifecycle.ts";
+
+/** Milliseconds until a queue is looked at again: at first, and at most. */
+const FIRST = 250;
+const LONGEST = 8000;
+
+export class Chores {
+  readonly #core: Core;
+  readonly #filters: CursorFilters;
+  readonly #lifecycle: Lifecycle;
+  readonly #timers: Map<string, NodeJS.Timeout> = new Map<string, NodeJS.Timeout>();
+  #closed = false;
+
+  constructor(core: Core, filters: CursorFilters, lifecycle: Lifecycle) {
+    this.#core = core;
+    this.#filters = filters;
+    this.#lifecycle = lifecycle;
+  }
+
+  /** A queue has a closed interval, or a deletion that is not finished: see to it, now and until it is done. */
+  seeTo(queue: string): void {
+    const timer = this.#timers.get(queue);
+    if (timer !== undefined) clearTimeout(timer);
+    this.#schedule(queue, 0, FIRST);
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const timer of this.#timers.values()) clearTimeout(timer);
+    this.#timers.clear();
+  }
+
+  #schedule(queue: string, delay: number, next: number): void {
+    if (this.#closed) return;
+    const timer = setTimeout(() => {
+      this.#timers.delete(queue);
+      void this.#core.lanes
+        .run(queueLane(queue), () => this.#do(queue))
+        .catch((error: unknown) => {
+          this.#core.log.warn({ err: error, queue }, "tidying a queue failed; it will be tried again");
+          return false;
+        })
+        .then((done) => {
+          if (!done && !this.#timers.has(queue)) this.#schedule(queue, next, Math.min(next * 2, LONGEST));
+        });
+    }, delay);
+    timer.unref();
+    this.#timers.set(queue, timer);
+  }
+
+  /** Resolves to whether nothing is left to do. */
+  async #do(name: string): Promise<boolean> {
+    if (this.#closed) return true;
+    const queue = this.#core.topology.queue(name);
+    if (queue === undefined) return true;
+    if (queue.state === "ready") return this.#narrow(queue);
+    await this.#lifecycle.finishDeletion(queue);
+    return true;
+  }
+
+  /**
+   * Drops the closed intervals of which the queue holds nothing any more, then the filters that nothing needs.
+   * The state is read here, in the lane, so after each `until` was written.
+   */
+  async #narrow(queue: Queue): Promise<boolean> {
+    const { topology, bus } = this.#core;
+    const closed = topology
+      .bindingsOf(queue.name)
+      .filter((binding) => binding.intervals.length > 0 && isSpent(binding, queue));
+    if (closed.length === 0) return true;
+    const state = await bus.cursorState(queue.name);
+    if (state === undefined) return true;
+    const before = topology.filters(queue.name);
+    let left = false;
+    for (const { exchange, key, arguments: args } of closed) {
+      await untilWritten(this.#core, async () => {
+        const binding = topology.binding(queue.name, exchange, key, args);
+        if (binding === undefined) return undefined;
+        const kept = living(binding, queue).filter(({ until }) => until === undefined || !isEmptied(state, until));
+        left ||= kept.some(({ until }) => until !== undefined);
+        if (kept.length === 0) return topology.removeBinding(binding);
+        return kept.length === binding.intervals.length
+          ? undefined
+          : topology.writeBinding({ queue: queue.name, exchange, key, arguments: args }, kept, binding);
+      });
+    }
+    const end = await bus.lastSequence();
+    const filters = topology.filters(queue.name);
+    if (await this.#filters.write(queue, filters, topology.revision)) await this.#collect(state, end, before, filters);
+    return !left;
+  }
+
+  /** A narrowing over a long stretch leaves what arrived during it for ever, unless it is collected. */
+  async #collect(state: CursorState, end: number, before: readonly string[], after: readonly string[]): Promise<void> {
+    if (end - state.ackFloor <= DRAIN_ABOVE) return;
+    const gone = before.filter((filter) => !after.includes(filter));
+    if (gone.length > 0) await this.#core.bus.collect(gone, Math.max(state.delivered, state.ackFloor));
+  }
+}
+
+/** Whether the binding has a closed interval, or one of an earlier life of the queue. */
+function isSpent(
+  binding: { readonly intervals: readonly { readonly until?: number; readonly queueId: number }[] },
+  queue: Queue,
+): boolean {
+  return binding.intervals.some((interval) => interval.until !== undefined || interval.queueId !== queue.id);
+}
+
+/**
+ * Whether nothing at or below `until` is queued, held or nak'd: the floor has passed it, or the queue is empty (an idle
+ * queue's floor never moves).
+ */
+function isEmptied(state: CursorState, until: number): boolean {
+  return state.ackFloor >= until || (state.pending === 0 && state.ackPending === 0);
+}

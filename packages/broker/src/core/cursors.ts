@@ -1,0 +1,64 @@
+/**
+ * The cursors of this process: one QueueCursor for each life of a queue that a client here has touched.
+ *
+ * Responsibilities: making them when they are first needed, ending them when their queue is gone, and passing on what
+ * happens to the bus. Used by: the verbs, fleet, health. Separate because a cursor lives as long as its queue, not as
+ * long as any consumer: it remembers what was written to a socket before (the redelivered flag).
+ */
+import type { Queue, Topology } from "@amqp/topology";
+import type { Bus } from "./bus.ts";
+import { type CursorOptions, QueueCursor } from "./queue.ts";
+
+interface Held {
+  readonly queueId: number;
+  readonly cursor: QueueCursor;
+}
+
+export class Cursors {
+  readonly #bus: Bus;
+  readonly #topology: Topology;
+  readonly #options: CursorOptions;
+  readonly #cursors: Map<string, Held> = new Map<string, Held>();
+
+  constructor(bus: Bus, topology: Topology, options: CursorOptions) {
+    this.#bus = bus;
+    this.#topology = topology;
+    this.#options = options;
+  }
+
+  /** The cursor of this life of the queue. */
+  of(queue: Queue): QueueCursor {
+    const present = this.#cursors.get(queue.name);
+    if (present?.queueId === queue.id) return present.cursor;
+    present?.cursor.gone();
+    const cursor = new QueueCursor(queue.name, this.#bus, this.#topology, this.#options);
+    this.#cursors.set(queue.name, { queueId: queue.id, cursor });
+    return cursor;
+  }
+
+  /** The cursor of that queue, if anybody here has touched it. */
+  present(queue: string): QueueCursor | undefined {
+    return this.#cursors.get(queue)?.cursor;
+  }
+
+  /** The mirror saw a queue change: one that is deleted, or lives again as another, ends its cursor here. */
+  queueChanged(name: string, queue: Queue | undefined): void {
+    const present = this.#cursors.get(name);
+    if (present === undefined || (queue?.state === "ready" && queue.id === present.queueId)) return;
+    this.#cursors.delete(name);
+    present.cursor.gone();
+  }
+
+  away(): void {
+    for (const { cursor } of this.#cursors.values()) cursor.away();
+  }
+
+  back(restarted: boolean): void {
+    for (const { cursor } of this.#cursors.values()) cursor.back(restarted);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#cursors.values()].map(({ cursor }) => cursor.close()));
+    this.#cursors.clear();
+  }
+}

@@ -1,0 +1,60 @@
+/**
+ * The filters of the cursors as this process last wrote them.
+ *
+ * Responsibilities: bringing a queue's cursor to a set of filters, with one update and only where it differs, and
+ * knowing after a silent bus what became of it. Used by: bindings, chores, reconcile.
+ * Separate because JetStream has no compare-and-set for consumers: whoever changes one must know that it is alone and
+ * that its last change is settled (design §4, ONE WRITER). Runs inside the queue's lane only.
+ */
+import type { Queue } from "@amqp/topology";
+import type { Bus } from "./bus.ts";
+
+export class CursorFilters {
+  readonly #bus: Bus;
+  readonly #written: Map<string, string> = new Map<string, string>();
+
+  constructor(bus: Bus) {
+    this.#bus = bus;
+  }
+
+  /** What the bus was found to have, at boot. */
+  found(queue: string, queueId: number, filters: readonly string[]): void {
+    this.#written.set(queue, spell(queueId, filters));
+  }
+
+  forget(queue: string): void {
+    this.#written.delete(queue);
+  }
+
+  /**
+   * Makes the cursor's filters exactly these (an antichain). `false`: there is no such cursor (any more).
+   * Narrowing destroys what no remaining filter matches: the caller has seen that nothing of it is wanted.
+   */
+  async write(queue: Queue, filters: readonly string[], revision: number): Promise<boolean> {
+    const wanted = spell(queue.id, filters);
+    if (this.#written.get(queue.name) === wanted) return true;
+    this.#written.delete(queue.name);
+    const spec = { queue: queue.name, filters, revision, queueId: queue.id };
+    let updated: boolean;
+    try {
+      updated = await this.#bus.updateCursor(spec);
+    } catch (error) {
+      if (!isTimeout(error)) throw error;
+      // A silent bus: the outcome is unknown, so read before going on.
+      const state = await this.#bus.cursorState(queue.name);
+      if (state === undefined) return false;
+      updated = spell(state.queueId, state.filters) === wanted || (await this.#bus.updateCursor(spec));
+    }
+    if (updated) this.#written.set(queue.name, wanted);
+    return updated;
+  }
+}
+
+function spell(queueId: number, filters: readonly string[]): string {
+  return `${queueId} ${[...filters].sort().join(" ")}`;
+}
+
+/** Whether the bus said nothing in time: the outcome of what was asked is unknown. */
+export function isTimeout(error: unknown): boolean {
+  return error instanceof Error && (error as { timeout?: unknown }).timeout === true;
+}

@@ -1,0 +1,108 @@
+/**
+ * The life of a queue on the bus: made, drained, gone.
+ *
+ * Responsibilities: the steps from no record to `ready`, and from `deleting` to no record, each of which may be run
+ * again by whoever leads after a crash. Used by: queues, chores, reconcile. Runs inside the queue's lane.
+ * Separate because these steps know no client: what may be declared or deleted is decided in queues.
+ */
+import type { Owner, Queue, QueueRecord } from "@amqp/topology";
+import { implicitFilter } from "@amqp/translator";
+import type { CursorState } from "./bus.ts";
+import { type Core, untilWritten } from "./context.ts";
+import { DRAIN_ABOVE, emptyCursor } from "./drain.ts";
+import { type CursorFilters, isTimeout } from "./filters.ts";
+import type { QueueSpec } from "./verbs.ts";
+
+export class Lifecycle {
+  readonly #core: Core;
+  readonly #filters: CursorFilters;
+
+  constructor(core: Core, filters: CursorFilters) {
+    this.#core = core;
+    this.#filters = filters;
+  }
+
+  /** `making` → cursor → `ready`. "conflict": somebody else made it first. */
+  async make(name: string, spec: QueueSpec, exclusive: Owner | null): Promise<Queue | "conflict"> {
+    const { topology, bus, fleet } = this.#core;
+    const record: QueueRecord = {
+      state: "making",
+      durable: spec.durable,
+      autoDelete: spec.autoDelete,
+      exclusive,
+      type: spec.type,
+      arguments: spec.arguments,
+      from: 0,
+    };
+    const making = await topology.createQueue(name, record);
+    if (making === "conflict") return making;
+    await this.createCursor(making);
+    // Read after the cursor was made: what is above it cannot have passed the cursor by.
+    const from = await bus.lastSequence();
+    const ready = await topology.updateQueue(making, { state: "ready", from });
+    if (ready !== "conflict") await fleet.barrier(ready.revision);
+    return ready;
+  }
+
+  /** Makes the cursor of a queue's record; one left over from an earlier life goes first. */
+  async createCursor(queue: Queue, filters: readonly string[] = [implicitFilter(queue.name)]): Promise<void> {
+    const { bus } = this.#core;
+    const spec = { queue: queue.name, filters, revision: queue.revision, queueId: queue.id };
+    const left = async (): Promise<boolean> => {
+      const state = await bus.cursorState(queue.name);
+      if (state?.queueId === queue.id) return false;
+      if (state !== undefined) await this.removeCursor(state);
+      return true;
+    };
+    try {
+      await bus.createCursor(spec);
+    } catch (error) {
+      // Silence may mean that it is there; a refusal may mean that another stands in its place.
+      const state = await bus.cursorState(queue.name);
+      if (state === undefined && !isTimeout(error)) throw error;
+      if (await left()) await bus.createCursor(spec);
+    }
+    this.#filters.found(queue.name, queue.id, filters);
+  }
+
+  /** Whether {@link finishDeletion} will take long: then the client is answered before it. */
+  async isLong(queue: Queue): Promise<boolean> {
+    const state = await this.#core.bus.cursorState(queue.name);
+    if (state === undefined || (state.pending === 0 && state.ackPending === 0)) return false;
+    return (await this.#core.bus.lastSequence()) - state.ackFloor > DRAIN_ABOVE;
+  }
+
+  /** From `deleting` (or `making`, after a crash) to gone; resolves to the exchanges it was bound to. */
+  async finishDeletion(queue: Queue): Promise<readonly string[]> {
+    const { topology, bus, fleet } = this.#core;
+    const state = await bus.cursorState(queue.name);
+    if (state !== undefined) await this.removeCursor(state);
+    this.#filters.forget(queue.name);
+    const bindings = topology.bindingsOf(queue.name);
+    await Promise.all(
+      bindings.map((binding) =>
+        untilWritten(this.#core, async () => {
+          const present = topology.binding(queue.name, binding.exchange, binding.key, binding.arguments);
+          return present === undefined ? "removed" : topology.removeBinding(present);
+        }),
+      ),
+    );
+    await untilWritten(this.#core, async () => {
+      const present = topology.queue(queue.name);
+      return present?.id === queue.id ? topology.removeQueue(present) : "removed";
+    });
+    await fleet.barrier(topology.revision);
+    return [...new Set(bindings.map((binding) => binding.exchange))];
+  }
+
+  /**
+   * Removes a cursor and all interest that it held. Where its floor is far behind the log's end JetStream would leave
+   * what it held there for ever (design §5, LEAK): such a one is drained first, and what came meanwhile is collected.
+   */
+  async removeCursor(state: CursorState): Promise<void> {
+    const { bus } = this.#core;
+    const drainedTo = await emptyCursor(bus, state.queue, state);
+    await bus.deleteCursor(state.queue);
+    if (drainedTo !== undefined) await bus.collect(state.filters, drainedTo);
+  }
+}

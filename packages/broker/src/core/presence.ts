@@ -1,0 +1,110 @@
+/**
+ * Presence: this replica's id and the lease that proves that it lives.
+ *
+ * Responsibilities: taking the lease at boot once every lease seen is renewed or gone, answering in any turn whether this
+ * process may act, and taking a NEW id after a lapse: a lapsed lease is never renewed (design §4, LEASE).
+ *
+ *   taking → held → lapsed → taking → held … → released
+ *
+ * Used by: broker, cursors. Separate because everything that must not be done by a dead replica asks here.
+ */
+import { type Bucket, Lease, replicaKey, type Topology } from "@amqp/topology";
+import type { Log } from "./log.ts";
+import { uniqueId } from "./names.ts";
+
+/** Milliseconds a lease lasts without a refresh: what a crash costs before others may act. */
+export const LEASE = 3000;
+
+export interface PresenceListener {
+  /** A new id is held after a lapse; `before` is the old one. Resolves when what the old one owned is taken over. */
+  renamed(before: string): Promise<void>;
+}
+
+export class Presence {
+  readonly #bucket: Bucket;
+  readonly #topology: Topology;
+  readonly #log: Log;
+  #listener: PresenceListener | undefined;
+  #id: string = uniqueId();
+  #lease: Lease | undefined;
+  #state: "taking" | "held" | "lapsed" | "released" = "taking";
+
+  constructor(bucket: Bucket, topology: Topology, log: Log) {
+    this.#bucket = bucket;
+    this.#topology = topology;
+    this.#log = log;
+  }
+
+  get id(): string {
+    return this.#id;
+  }
+
+  /** By this process's own clock, in this turn. */
+  held(): boolean {
+    return this.#lease?.held() ?? false;
+  }
+
+  /**
+   * Waits until every lease in the bucket is gone or was renewed. Resolves to the replicas that live.
+   * A lease left by a crash is gone within its time.
+   */
+  async others(): Promise<readonly string[]> {
+    const seen = new Map([...this.#topology.replicas()].map(([id, record]) => [id, record.revision]));
+    const end = Date.now() + LEASE + 2500;
+    for (;;) {
+      const waiting = [...seen].filter(([id, revision]) => this.#topology.replicas().get(id)?.revision === revision);
+      if (waiting.length === 0 || Date.now() > end) break;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    return [...this.#topology.replicas().keys()].filter((id) => id !== this.#id);
+  }
+
+  async take(listener: PresenceListener): Promise<void> {
+    this.#listener = listener;
+    await this.#take();
+  }
+
+  async release(): Promise<void> {
+    this.#state = "released";
+    await this.#lease?.release();
+    this.#lease = undefined;
+  }
+
+  async #take(): Promise<void> {
+    const value = new TextEncoder().encode(JSON.stringify({ pid: process.pid }));
+    const lease = await Lease.take(this.#bucket, replicaKey(this.#id), value, {
+      ttl: LEASE,
+      lapsed: () => void this.#lapsed(),
+    });
+    if (lease === "conflict") throw new Error(`the replica id ${this.#id} is taken`);
+    this.#lease = lease;
+    this.#state = "held";
+  }
+
+  #lapsedStill(): boolean {
+    return this.#state === "lapsed";
+  }
+
+  /** The bus was away, or this process stood still, for longer than the lease. */
+  async #lapsed(): Promise<void> {
+    if (this.#state === "released") return;
+    const before = this.#id;
+    this.#lease = undefined;
+    this.#state = "lapsed";
+    this.#log.warn({ replica: before }, "the presence lease lapsed; taking a new one");
+    for (let pause = 100; this.#lapsedStill(); pause = Math.min(pause * 2, 2000)) {
+      this.#id = uniqueId();
+      try {
+        await this.#take();
+        await this.#topology.fence();
+        await this.#listener?.renamed(before);
+        this.#log.info({ replica: this.#id }, "the presence lease is held again");
+        return;
+      } catch (error) {
+        this.#log.debug({ err: error }, "no presence lease yet");
+        this.#lease = undefined;
+        await new Promise((resolve) => setTimeout(resolve, pause));
+      }
+    }
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * Reconciling: what a new leader does before anything else.
+ *
+ * Responsibilities: finishing what a crash left `making` or `deleting`; dropping exclusive queues whose owner is gone and,
+ * where a fleet starts, transient queues and exchanges; giving every cursor the filters its records say; removing
+ * cursors that no record names; and the first sweep. Used by: broker, at boot. Separate because it is the only code that
+ * must work from any state.
+ */
+import type { Queue } from "@amqp/topology";
+import { hasOpen } from "./bindings.ts";
+import type { CursorState } from "./bus.ts";
+import type { Chores } from "./chores.ts";
+import { type Core, exchangeLane, queueLane } from "./context.ts";
+import type { Exchanges } from "./exchanges.ts";
+import type { CursorFilters } from "./filters.ts";
+import type { Lifecycle } from "./lifecycle.ts";
+
+/** How many queues are worked on at once. */
+const AT_ONCE = 16;
+
+export interface Parts {
+  readonly core: Core;
+  readonly filters: CursorFilters;
+  readonly lifecycle: Lifecycle;
+  readonly exchanges: Exchanges;
+  readonly chores: Chores;
+}
+
+/** `starting`: no other replica lives, so what is not durable goes. */
+export async function reconcile(parts: Parts, starting: boolean): Promise<void> {
+  const { core } = parts;
+  /** Exchanges that lost a binding here. */
+  const went = new Set<string>();
+  const states = new Map((await core.bus.cursors()).map((state) => [state.queue, state]));
+  await eachOf([...core.topology.queues()], (queue) =>
+    core.lanes.run(queueLane(queue.name), () => one(parts, queue, states.get(queue.name), starting, went)),
+  );
+  const orphans = [...states.values()].filter((state) => core.topology.queue(state.queue) === undefined);
+  await eachOf(orphans, async (state) => {
+    core.log.warn({ queue: state.queue }, "removing a consumer that no queue's record names");
+    await parts.lifecycle.removeCursor(state);
+  });
+  for (const exchange of [...core.topology.exchanges()]) {
+    if (exchange.state === "deleting")
+      await core.lanes.run(exchangeLane(exchange.name), () => parts.exchanges.finishDeletion(exchange));
+    else if (starting && !exchange.durable) await parts.exchanges.delete(exchange.name, { ifUnused: false });
+    else if (went.has(exchange.name) || wasBound(core, exchange.name))
+      await parts.exchanges.bindingsWent(exchange.name);
+  }
+}
+
+async function one(
+  parts: Parts,
+  queue: Queue,
+  state: CursorState | undefined,
+  starting: boolean,
+  went: Set<string>,
+): Promise<void> {
+  const { core, filters, lifecycle, chores } = parts;
+  const { topology } = core;
+  const ownerGone = queue.exclusive !== null && !core.fleet.lives(queue.exclusive);
+  if (queue.state !== "ready" || ownerGone || (starting && !queue.durable)) {
+    for (const exchange of await finish(parts, queue)) went.add(exchange);
+    return;
+  }
+  const wanted = topology.filters(queue.name);
+  if (state === undefined || state.queueId !== queue.id) {
+    core.log.error({ queue: queue.name }, "a queue's consumer was gone; made anew, what it held is lost");
+    await lifecycle.createCursor(queue, wanted);
+    return;
+  }
+  filters.found(queue.name, queue.id, state.filters);
+  await filters.write(queue, wanted, topology.revision);
+  if (topology.bindingsOf(queue.name).some(({ intervals }) => intervals.some(({ until }) => until !== undefined)))
+    chores.seeTo(queue.name);
+  if (state.ackPending > 0) await core.cursors.of(queue).sweep();
+}
+
+/** Marked first, so that a crash in the middle leaves it `deleting` and nothing else. Resolves to its exchanges. */
+async function finish({ core, lifecycle }: Parts, queue: Queue): Promise<readonly string[]> {
+  const marked = queue.state === "deleting" ? queue : await core.topology.updateQueue(queue, { state: "deleting" });
+  return marked === "conflict" ? [] : lifecycle.finishDeletion(marked);
+}
+
+/** An auto-delete exchange whose last binding went while nobody could see to it. */
+function wasBound(core: Core, exchange: string): boolean {
+  const bindings = core.topology.bindingsFrom(exchange);
+  return (
+    bindings.length > 0 &&
+    !bindings.some((binding) => {
+      const queue = core.topology.queue(binding.queue);
+      return queue !== undefined && hasOpen(binding, queue);
+    })
+  );
+}
+
+async function eachOf<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    for (let item = items[next++]; item !== undefined; item = items[next++]) await work(item);
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+}

@@ -1,0 +1,79 @@
+/**
+ * Opening a broker: bus → stream → bucket → topology → listen, each step failing closed (HIP §5).
+ *
+ * Responsibilities: composing the parts and their stop in the reverse order. Used by: the package's index.
+ * Separate because it is the only place that knows core, front end and NATS together.
+ */
+import { peekProperty } from "@amqp/codec";
+import { openBucket } from "@amqp/topology";
+import { ROOT } from "@amqp/translator";
+import { Broker } from "./core/broker.ts";
+import { Health } from "./core/health.ts";
+import type { Log } from "./core/log.ts";
+import { type BusOptions, openBus } from "./nats/bus.ts";
+import { type Listening, type ListenOptions, Server } from "./server.ts";
+
+export interface OpenOptions {
+  /** Carries publishes, the topology and the API. */
+  readonly publishing: BusOptions["publishing"];
+  /** Carries deliveries and their acknowledgements: a slow reader there must not hold up publishes. */
+  readonly delivering: BusOptions["delivering"];
+  /** The stream's name; `AMQP` by default. */
+  readonly stream?: string;
+  /** The key-value bucket's name; `amqp` by default. */
+  readonly bucket?: string;
+  /** Replicas of stream and bucket on a NATS cluster; 1 by default. */
+  readonly replicas?: number;
+  /** Octets that the stream may take; unlimited by default. When full, publishes are refused, nothing is dropped. */
+  readonly maxBytes?: number;
+  readonly domain?: string;
+  /** Milliseconds that the bus may be away before connections are closed; 30,000 by default. */
+  readonly busTimeout?: number;
+  readonly log: Log;
+}
+
+export interface BrokerHandle {
+  /** Opens a port; rejects where it is taken. */
+  listen(options: ListenOptions): Promise<Listening>;
+  /** Stops accepting, closes every connection with 320 and `reason`, requeues what they held, leaves the bus clean. */
+  close(reason?: string): Promise<void>;
+}
+
+export async function openBroker(options: OpenOptions): Promise<BrokerHandle> {
+  const { log, publishing, delivering } = options;
+  const busTimeout = options.busTimeout ?? 30_000;
+  const replicas = options.replicas ?? 1;
+  const domain = options.domain === undefined ? {} : { domain: options.domain };
+  const health = new Health(log, busTimeout);
+  const bus = await openBus({
+    publishing,
+    delivering,
+    stream: options.stream ?? "AMQP",
+    root: ROOT,
+    replicas,
+    ...(options.maxBytes === undefined ? {} : { maxBytes: options.maxBytes }),
+    ...domain,
+    busTimeout,
+    listener: health,
+    log,
+  });
+  const bucket = await openBucket(publishing, { name: options.bucket ?? "amqp", replicas, ...domain });
+  const broker = await Broker.open({ bus, bucket, health, log, expirationOf });
+  const server = new Server(broker, log);
+  return {
+    listen: (where) => server.listen(where),
+    close: async (reason = "the broker is stopping") => {
+      await server.close(reason);
+      await broker.close();
+      await bus.close();
+    },
+  };
+}
+
+/** The `expiration` property in milliseconds; checked at publish, so what is no number came from elsewhere. */
+function expirationOf(properties: Uint8Array): number | undefined {
+  const text = peekProperty(properties, "expiration");
+  if (text === undefined) return undefined;
+  const milliseconds = Number(text);
+  return Number.isFinite(milliseconds) && milliseconds >= 0 ? milliseconds : undefined;
+}
