@@ -1,0 +1,92 @@
+/**
+ * The connections of a listener: makes them, counts them, and passes on what the core says to all.
+ *
+ * Used by: server.ts. Separate because the core is told of one front end, not of thousands, and because a connection
+ * that comes later must learn of a block that stands.
+ */
+import type { Log } from "../core/log.ts";
+import type { FrontEnd, Verbs } from "../core/verbs.ts";
+import { type Refusal, refuse } from "../refusals.ts";
+import { Connection } from "./connection.ts";
+import type { Limits } from "./limits.ts";
+import type { Transport } from "./transport.ts";
+
+export interface ConnectionsOptions {
+  readonly verbs: Verbs;
+  readonly log: Log;
+  readonly limits: Limits;
+  /** Told to clients in connection.start. */
+  readonly version: string;
+  readonly clusterName: string;
+}
+
+export class Connections implements FrontEnd {
+  readonly verbs: Verbs;
+  readonly log: Log;
+  readonly limits: Limits;
+  readonly version: string;
+  readonly clusterName: string;
+  blockedReason: string | undefined;
+  readonly #connections: Set<Connection> = new Set<Connection>();
+  readonly #ending: Set<Promise<void>> = new Set<Promise<void>>();
+  #made = 0;
+
+  constructor(options: ConnectionsOptions) {
+    this.verbs = options.verbs;
+    this.log = options.log;
+    this.limits = options.limits;
+    this.version = options.version;
+    this.clusterName = options.clusterName;
+    this.verbs.join(this);
+  }
+
+  get size(): number {
+    return this.#connections.size;
+  }
+
+  /** A transport was accepted; undefined where even a refusal would cost too much (twice the limit is there). */
+  accept(transport: Transport): Connection | undefined {
+    if (this.#connections.size >= this.limits.connections * 2) return undefined;
+    const connection = new Connection(`${++this.#made}`, transport, this);
+    this.#connections.add(connection);
+    return connection;
+  }
+
+  /** May one more be opened? */
+  forOpen(): Refusal | undefined {
+    let running = 0;
+    for (const { state } of this.#connections) if (state === "running") running++;
+    const { connections } = this.limits;
+    return running >= connections ? refuse("too-many-connections", { present: `${connections}` }) : undefined;
+  }
+
+  /** Everything of that connection is being given back. */
+  ended(connection: Connection): void {
+    this.#connections.delete(connection);
+    const end = connection.end().finally(() => this.#ending.delete(end));
+    this.#ending.add(end);
+  }
+
+  blocked(reason: string | undefined): void {
+    this.blockedReason = reason;
+    for (const connection of this.#connections) {
+      if (reason === undefined) connection.unblocked();
+      else connection.blocked(reason);
+    }
+  }
+
+  room(): void {
+    for (const connection of this.#connections) connection.room();
+  }
+
+  closing(reason: string): void {
+    for (const connection of [...this.#connections]) connection.refuse(refuse("forced", { text: reason }));
+  }
+
+  /** Closes all with 320 and resolves when everything is given back. */
+  async close(reason: string): Promise<void> {
+    this.closing(reason);
+    await Promise.all(this.#ending);
+    this.verbs.leave(this);
+  }
+}
