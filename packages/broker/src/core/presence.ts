@@ -71,11 +71,15 @@ export class Presence {
   }
 
   async #take(): Promise<void> {
-    const value = new TextEncoder().encode(JSON.stringify({ pid: process.pid }));
-    const lease = await Lease.take(this.#bucket, replicaKey(this.#id), value, {
-      ttl: LEASE,
-      lapsed: () => void this.#lapsed(),
-    });
+    const lease = await Lease.take(
+      this.#bucket,
+      replicaKey(this.#id),
+      { replica: this.#id, pid: process.pid },
+      {
+        ttl: LEASE,
+        lapsed: () => void this.#lapsed(),
+      },
+    );
     if (lease === "conflict") throw new Error(`the replica id ${this.#id} is taken`);
     this.#lease = lease;
     this.#state = "held";
