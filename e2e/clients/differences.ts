@@ -68,6 +68,11 @@ export const DIFFERENCES = {
     here: "540 on the channel, naming it",
     clause: "issue 2, exchanges",
   },
+  "confirms-in-order": {
+    rabbitmq: "gathers confirms into multiple, and sends unroutable messages' before others",
+    here: "one basic.ack a message, in order",
+    clause: "HIP §4.1",
+  },
   "empty-vhost": { rabbitmq: "530 for vhost ''", here: "the same as vhost /", clause: "issue 2, handshake" },
   "tune-refusal": {
     rabbitmq: "drops the socket some seconds after a channel-max or frame-max out of bounds, without a word",
