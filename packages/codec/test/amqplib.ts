@@ -34,29 +34,3 @@ function toAmqplibValue(field: FieldValue): unknown {
       return { "!": field.type, value: field.value };
   }
 }
-
-/** Whether amqplib can write the table: no tags but RabbitMQ's, text for longstrs, and names that an object keeps. */
-export function amqplibCanWrite(table: FieldTable): boolean {
-  const names = table.map(([name]) => name);
-  return (
-    new Set(names).size === names.length &&
-    names.every((name) => /^[a-z]/i.test(name)) &&
-    table.every(([, value]) => amqplibCanWriteValue(value))
-  );
-}
-
-function amqplibCanWriteValue(field: FieldValue): boolean {
-  switch (field.type) {
-    case "int16-standard":
-    case "int64-standard":
-      return false;
-    case "longstr":
-      return typeof field.value === "string";
-    case "table":
-      return amqplibCanWrite(field.value);
-    case "array":
-      return field.value.every(amqplibCanWriteValue);
-    default:
-      return true;
-  }
-}

@@ -51,18 +51,39 @@ const scalar: fc.Arbitrary<FieldValue> = fc.oneof(
   fc.constant({ type: "void", value: null } as const),
 );
 
-const { value, table } = fc.letrec<{ value: FieldValue; table: FieldTable }>((tie) => ({
-  value: fc.oneof(
-    { depthSize: "small", withCrossShrink: true },
-    scalar,
-    fc.record({ type: fc.constant("array" as const), value: fc.array(tie("value"), { maxLength: 5 }) }),
-    fc.record({ type: fc.constant("table" as const), value: tie("table") }),
-  ),
-  table: fc.array(fc.tuple(text(20), tie("value")), { maxLength: 6 }),
-}));
+function tables(name: fc.Arbitrary<string>, leaf: fc.Arbitrary<FieldValue>): fc.Arbitrary<FieldTable> {
+  return fc.letrec<{ value: FieldValue; table: FieldTable }>((tie) => ({
+    value: fc.oneof(
+      { depthSize: "small", withCrossShrink: true },
+      { weight: 4, arbitrary: leaf },
+      fc.record({ type: fc.constant("array" as const), value: fc.array(tie("value"), { maxLength: 5 }) }),
+      fc.record({ type: fc.constant("table" as const), value: tie("table") }),
+    ),
+    table: fc.array(fc.tuple(name, tie("value")), { maxLength: 6 }),
+  })).table;
+}
 
-export const fieldValue: fc.Arbitrary<FieldValue> = value;
-export const fieldTable: fc.Arbitrary<FieldTable> = table;
+/** Any table that the wire can carry, repeated names included. */
+export const fieldTable: fc.Arbitrary<FieldTable> = tables(text(20), scalar);
+
+/** A table that amqplib can write: no tags but RabbitMQ's, text for longstrs, and names that an object keeps in order. */
+export const amqplibTable: fc.Arbitrary<FieldTable> = tables(
+  fc.tuple(fc.constantFrom("a", "x-", "é"), text(12)).map((parts) => parts.join("")),
+  scalar.filter(
+    ({ type, value }) =>
+      type !== "int16-standard" && type !== "int64-standard" && (type !== "longstr" || typeof value === "string"),
+  ),
+).map(withoutRepeats);
+
+function withoutRepeats(table: FieldTable): FieldTable {
+  const names = new Map(table.map(([name, value]) => [name, value]));
+  return [...names].map(([name, value]) => [name, withoutRepeatsInside(value)]);
+}
+
+function withoutRepeatsInside(field: FieldValue): FieldValue {
+  if (field.type === "table") return { type: "table", value: withoutRepeats(field.value) };
+  return field.type === "array" ? { type: "array", value: field.value.map(withoutRepeatsInside) } : field;
+}
 
 export const wireValues: { readonly [T in WireType]: fc.Arbitrary<DecodedTypes[T]> } = {
   bit: fc.boolean(),
@@ -73,16 +94,19 @@ export const wireValues: { readonly [T in WireType]: fc.Arbitrary<DecodedTypes[T
   timestamp: uint64,
   shortstr,
   longstr: octets(300),
-  table,
+  table: fieldTable,
 };
 
 export const methodNames: readonly MethodName[] = Object.keys(METHODS) as MethodName[];
 
 /** Decoded fields of a method. */
-export function fieldsOf(name: MethodName): fc.Arbitrary<Record<string, DecodedTypes[WireType]>> {
+export function fieldsOf(
+  name: MethodName,
+  values: { readonly [T in WireType]: fc.Arbitrary<DecodedTypes[T]> } = wireValues,
+): fc.Arbitrary<Record<string, DecodedTypes[WireType]>> {
   const spec: MethodSpec = METHODS[name];
   const record: Record<string, fc.Arbitrary<DecodedTypes[WireType]>> = {};
-  for (const [field, type] of spec.fields) record[field] = wireValues[type];
+  for (const [field, type] of spec.fields) record[field] = values[type];
   return fc.record(record);
 }
 
@@ -90,7 +114,7 @@ export const properties: fc.Arbitrary<Properties> = fc.record(
   {
     contentType: shortstr,
     contentEncoding: shortstr,
-    headers: table,
+    headers: fieldTable,
     deliveryMode: wireValues.octet,
     priority: wireValues.octet,
     correlationId: shortstr,
