@@ -344,11 +344,14 @@ export class Connection implements TransportListener, LaneListener {
 
   /** Gives everything back, once; resolves when the session is closed. */
   end(): Promise<void> {
-    this.#ended ??= this.#end();
+    if (this.#ended === undefined) {
+      this.#ended = this.#giveBack();
+      this.connections.ended(this, this.#ended);
+    }
     return this.#ended;
   }
 
-  async #end(): Promise<void> {
+  async #giveBack(): Promise<void> {
     clearTimeout(this.#timer);
     this.#heartbeat.stop();
     // Cancel all before anything is requeued: it goes back in its order, and to others.
@@ -356,7 +359,6 @@ export class Connection implements TransportListener, LaneListener {
     this.#channels.clear();
     this.#verbs.requeue(ended.flatMap(({ held }) => held));
     const { session } = this;
-    this.connections.ended(this);
     try {
       await Promise.all(ended.map(({ cancelled }) => cancelled));
       if (session !== undefined) await this.#verbs.closeSession(session);

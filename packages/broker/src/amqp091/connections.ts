@@ -60,11 +60,11 @@ export class Connections implements FrontEnd {
     return running >= connections ? refuse("too-many-connections", { present: `${connections}` }) : undefined;
   }
 
-  /** Everything of that connection is being given back. */
-  ended(connection: Connection): void {
+  /** A connection ends; `given` resolves when everything it had is given back. */
+  ended(connection: Connection, given: Promise<void>): void {
     this.#connections.delete(connection);
-    const end = connection.end().finally(() => this.#ending.delete(end));
-    this.#ending.add(end);
+    this.#ending.add(given);
+    void given.finally(() => this.#ending.delete(given));
   }
 
   blocked(reason: string | undefined): void {
