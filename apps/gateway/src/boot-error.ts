@@ -8,10 +8,10 @@ export class BootError extends Error {
 
   /**
    * @param what what failed, in the user's words
-   * @param remedy what to do about it
+   * @param remedy what to do about it; left out only where `what` says so already
    */
-  constructor(what: string, remedy: string, options?: ErrorOptions) {
-    super(`${oneLine(what)}: ${oneLine(remedy)}`, options);
+  constructor(what: string, remedy?: string, options?: ErrorOptions) {
+    super(remedy === undefined ? oneLine(what) : `${oneLine(what)}: ${oneLine(remedy)}`, options);
   }
 }
 

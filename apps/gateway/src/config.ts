@@ -34,7 +34,8 @@ export interface Config {
   readonly bus: BusConfig;
   readonly stream: string;
   readonly bucket: string;
-  readonly streamReplicas: number;
+  /** Copies of stream and bucket; undefined: 1 of new ones, and existing ones keep what they have. */
+  readonly streamReplicas: number | undefined;
   /** Octets at which the stream refuses more; undefined: no limit of ours. */
   readonly streamMaxBytes: number | undefined;
   readonly logLevel: LogLevel;
@@ -81,9 +82,9 @@ function readConfig(given: Gathered, machine: Machine): Config {
       `${host.text} is served without authentication (AMQP_ALLOW_ANONYMOUS): every client that reaches it may do everything`,
     );
   }
-  const replicas = required(given, "streamReplicas");
-  const streamReplicas = integer(replicas, 1, 5);
-  if (bus.kind === "embedded" && streamReplicas > 1) {
+  const { streamReplicas: replicas, streamMaxBytes: maxBytes } = given;
+  const streamReplicas = replicas && integer(replicas, 1, 5);
+  if (replicas && bus.kind === "embedded" && streamReplicas !== 1) {
     throw bad(replicas, "needs as many servers", { instead: "set NATS_URL to a cluster, or keep 1" });
   }
   const level = required(given, "logLevel");
@@ -96,7 +97,7 @@ function readConfig(given: Gathered, machine: Machine): Config {
     stream: word(required(given, "stream")),
     bucket: word(required(given, "bucket")),
     streamReplicas,
-    streamMaxBytes: given.streamMaxBytes && integer(given.streamMaxBytes, 1, Number.MAX_SAFE_INTEGER),
+    streamMaxBytes: maxBytes && integer(maxBytes, 1, Number.MAX_SAFE_INTEGER),
     logLevel,
     warnings,
   };

@@ -95,6 +95,10 @@ export async function connectBus(address: BusAddress, log: Logger): Promise<BusC
  */
 export function explain(error: unknown, servers: readonly string[], step?: string): unknown {
   if (error instanceof BootError) return error;
+  // What the packages refuse at boot names its remedy itself: a class of theirs, or a plain error.
+  if (error instanceof Error && ["BootError", "Error"].includes(error.name) && step !== undefined) {
+    return new BootError(error.message, undefined, { cause: error });
+  }
   const causes = chain(error);
   const is = <T>(kind: abstract new (...args: never[]) => T): T | undefined =>
     causes.find((cause): cause is T & Error => cause instanceof kind);
@@ -114,6 +118,10 @@ export function explain(error: unknown, servers: readonly string[], step?: strin
   if (is(NoRespondersError) || api?.code === 10039 || api?.code === 10076) {
     const remedy = "start nats-server with -js, enable it for this account, or correct NATS_JS_DOMAIN";
     return new BootError(`JetStream is off at the bus at ${where}${during}`, remedy, because);
+  }
+  if (api?.code === 10058 && step !== undefined) {
+    const remedy = "set AMQP_STREAM and AMQP_BUCKET to other names, or delete what has them";
+    return new BootError(`the bus at ${where} keeps something else under the name of ${step}`, remedy, because);
   }
   if (api !== undefined) {
     return new BootError(

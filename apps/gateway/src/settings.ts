@@ -97,8 +97,7 @@ export const SETTINGS: Readonly<Record<SettingName, Setting>> = {
     env: "AMQP_STREAM_REPLICAS",
     flag: "--stream-replicas",
     value: "1-5",
-    fallback: "1",
-    about: "copies the bus keeps of each",
+    about: "copies the bus keeps of both; unset: 1, and existing ones keep what they have",
   },
   streamMaxBytes: {
     env: "AMQP_STREAM_MAX_BYTES",

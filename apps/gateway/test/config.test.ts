@@ -27,7 +27,7 @@ describe("defaults", () => {
       bus: { kind: "embedded", port: 4222, dataDir: "/home/ada/.local/share/amqp-gateway" },
       stream: "AMQP",
       bucket: "amqp",
-      streamReplicas: 1,
+      streamReplicas: undefined,
       streamMaxBytes: undefined,
       logLevel: "info",
       warnings: [],
