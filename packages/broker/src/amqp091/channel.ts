@@ -84,7 +84,7 @@ export class Channel {
     this.#lane = new Lane(
       (command) => this.#run(command),
       () => connection.outbox.congested,
-      connection,
+      connection.pressure,
     );
   }
 
@@ -107,7 +107,7 @@ export class Channel {
         const refusal = this.publishing.checkSize(properties.length, bodySize);
         if (refusal === undefined) {
           this.#assembling = bodySize;
-          this.connection.assembling(bodySize, method.name);
+          if (!this.connection.pressure.announced(bodySize)) this.connection.tooMuchAssembling(method.name);
         } else {
           this.#assembler.discard();
           this.#push(method, NO_PROPERTIES, NO_BODY, refusal);
@@ -274,7 +274,7 @@ export class Channel {
   }
 
   #settleAssembling(): void {
-    if (this.#assembling > 0) this.connection.assembling(-this.#assembling);
+    this.connection.pressure.assembled(this.#assembling);
     this.#assembling = 0;
   }
 }

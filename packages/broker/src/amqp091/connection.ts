@@ -9,29 +9,22 @@
  *      │          └──────────┴─────────┴─────────┴─ an error ─► closing ─ close-ok, or time up ─► closed
  *      └─ another protocol: answered with ours ─► closed
  */
-import {
-  CodecError,
-  decodeMethod,
-  FrameDecoder,
-  FrameType,
-  type MethodName,
-  PROTOCOL_HEADER,
-  parseProtocolHeader,
-} from "@amqp/codec";
+import { CodecError, type MethodName } from "@amqp/codec";
 import type { PublishOutcome } from "../core/bus.ts";
 import type { Log } from "../core/log.ts";
 import type { Session, Verbs } from "../core/verbs.ts";
 import { type Refusal, refuse } from "../refusals.ts";
-import { Channel } from "./channel.ts";
+import type { Channel } from "./channel.ts";
+import { Channels } from "./channels.ts";
 import type { Connections } from "./connections.ts";
 import { Gate } from "./gate.ts";
-import { dispatchConnection, sendStart } from "./handlers/connection.ts";
 import { Heartbeat } from "./heartbeat.ts";
-import type { LaneListener } from "./lane.ts";
 import type { Limits } from "./limits.ts";
 import { Outbox } from "./outbox.ts";
+import { Pressure } from "./pressure.ts";
 import { Quota } from "./quota.ts";
-import { type Closing, codecClosing, toClosing } from "./reply.ts";
+import { Reception } from "./reception.ts";
+import { type Closing, codecClosing, toClosing, toRefusal } from "./reply.ts";
 import type { Transport, TransportListener } from "./transport.ts";
 import type { Tuning } from "./tune.ts";
 
@@ -47,12 +40,13 @@ export interface Client {
   readonly blocked: boolean;
 }
 
-export class Connection implements TransportListener, LaneListener {
+export class Connection implements TransportListener {
   readonly id: string;
   readonly connections: Connections;
   readonly limits: Limits;
   readonly outbox: Outbox;
   readonly quota: Quota;
+  readonly pressure: Pressure;
   state: ConnectionState = "header";
   client: Client = { user: "", name: "", product: "", cancelNotify: false, blocked: false };
   tuning: Tuning;
@@ -63,14 +57,9 @@ export class Connection implements TransportListener, LaneListener {
   readonly #transport: Transport;
   readonly #gate: Gate;
   readonly #heartbeat: Heartbeat;
-  readonly #decoder: FrameDecoder;
-  readonly #channels: Map<number, Channel> = new Map<number, Channel>();
+  readonly #reception: Reception;
+  readonly #channels: Channels;
   #timer: NodeJS.Timeout | undefined;
-  #header: Buffer = Buffer.alloc(0);
-  #handshakeOctets = 0;
-  #waitingCommands = 0;
-  #waitingOctets = 0;
-  #assembling = 0;
   #lost = 0;
   #blocked: boolean = false;
   #reason = "the peer dropped the socket";
@@ -88,8 +77,10 @@ export class Connection implements TransportListener, LaneListener {
     this.outbox = new Outbox(transport, this.limits);
     this.quota = new Quota(this.limits);
     this.#gate = new Gate(transport);
+    this.pressure = new Pressure(this.#gate, this.limits);
+    this.#channels = new Channels(this, this.#verbs);
     this.#heartbeat = new Heartbeat(this.outbox, this.#gate, () => this.#silent());
-    this.#decoder = new FrameDecoder({ maxFrameSize: this.limits.handshakeFrameMax });
+    this.#reception = new Reception(this, this.#channels);
     this.#timer = setTimeout(() => this.#late(), this.limits.handshake);
     this.#log.debug(this.#fields(), "connection accepted");
   }
@@ -102,14 +93,11 @@ export class Connection implements TransportListener, LaneListener {
     return this.client.cancelNotify;
   }
 
-  // ── what the transport tells ──────────────────────────────────────────────────────────────────────────────────────
-
   receive(chunk: Buffer): void {
     if (this.state === "closed") return;
     this.#heartbeat.received();
     try {
-      if (this.state === "header") this.#receiveHeader(chunk);
-      else this.#receiveFrames(chunk);
+      this.#reception.receive(chunk);
     } catch (error) {
       this.broke(error, undefined);
     }
@@ -127,86 +115,6 @@ export class Connection implements TransportListener, LaneListener {
     if (this.state !== "closed") this.#closeTransport("destroy");
   }
 
-  // ── frames ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-  #receiveHeader(chunk: Buffer): void {
-    const octets = this.#header.length === 0 ? chunk : Buffer.concat([this.#header, chunk]);
-    const parsed = parseProtocolHeader(octets);
-    if (parsed === "need-more") {
-      this.#header = octets;
-      return;
-    }
-    if (parsed === "foreign") {
-      this.#reason = "the peer speaks another protocol";
-      this.outbox.raw(Buffer.from(PROTOCOL_HEADER));
-      this.#closeTransport("end");
-      return;
-    }
-    this.state = "starting";
-    sendStart(this);
-    if (octets.length > PROTOCOL_HEADER.length) this.#receiveFrames(octets.subarray(PROTOCOL_HEADER.length));
-  }
-
-  #receiveFrames(chunk: Buffer): void {
-    if (this.state === "starting" || this.state === "tuning" || this.state === "opening") {
-      this.#handshakeOctets += chunk.length;
-    }
-    this.#decoder.push(chunk, (type, channel, payload) => this.#receiveFrame(type, channel, payload));
-    if (this.state !== "running" && this.#handshakeOctets > this.limits.handshakeOctets) {
-      this.refuse(refuse("handshake-too-long", { present: `${this.limits.handshakeOctets}` }));
-    }
-  }
-
-  #receiveFrame(type: FrameType, channel: number, payload: Buffer): void {
-    if (this.state === "closing") {
-      if (type === FrameType.METHOD && channel === 0) dispatchConnection(this, decodeMethod(payload));
-      return;
-    }
-    if (this.state === "closed") return;
-    if (type === FrameType.HEARTBEAT) {
-      if (channel !== 0) this.#unexpectedFrame(type, channel);
-      else if (payload.length > 0) this.refuse(refuse("malformed-heartbeat"));
-      return;
-    }
-    if (channel === 0) {
-      if (type === FrameType.METHOD) dispatchConnection(this, decodeMethod(payload));
-      else this.#unexpectedFrame(type, channel);
-      return;
-    }
-    if (this.state !== "running") {
-      this.#unexpectedFrame(type, channel);
-      return;
-    }
-    const open = this.#channels.get(channel);
-    if (open !== undefined) open.receive(type, payload);
-    else this.#openChannel(type, channel, payload);
-  }
-
-  #openChannel(type: FrameType, number: number, payload: Buffer): void {
-    if (type !== FrameType.METHOD) {
-      this.#unexpectedFrame(type, number);
-      return;
-    }
-    const method = decodeMethod(payload);
-    const { session } = this;
-    if (method.name !== "channel.open" || session === undefined) {
-      this.refuse(refuse("channel-not-open"), method.name);
-      return;
-    }
-    if (number > this.tuning.channelMax) {
-      this.refuse(refuse("channel-number", { wanted: `${number}`, present: `${this.tuning.channelMax}` }), method.name);
-      return;
-    }
-    this.#channels.set(number, new Channel(number, this, this.#verbs, session));
-    this.outbox.method(number, "channel.open-ok", {});
-  }
-
-  #unexpectedFrame(type: FrameType, channel: number): void {
-    this.refuse(refuse("unexpected-frame", { wanted: `${type}`, present: `${channel}` }));
-  }
-
-  // ── what the handshake tells ──────────────────────────────────────────────────────────────────────────────────────
-
   /** start-ok carried a login. */
   authenticated(client: Client): void {
     this.client = client;
@@ -218,7 +126,7 @@ export class Connection implements TransportListener, LaneListener {
   tuned(tuning: Tuning): void {
     this.tuning = tuning;
     this.outbox.frameMax = tuning.frameMax;
-    this.#decoder.maxFrameSize = tuning.frameMax;
+    this.#reception.frameMax = tuning.frameMax;
     this.state = "opening";
     this.#heartbeat.start(tuning.heartbeat);
   }
@@ -233,27 +141,6 @@ export class Connection implements TransportListener, LaneListener {
     if (this.connections.blockedReason !== undefined) this.blocked(this.connections.blockedReason);
   }
 
-  // ── what channels tell ────────────────────────────────────────────────────────────────────────────────────────────
-
-  /** LaneListener: commands wait, or wait no more. */
-  waiting(commands: number, octets: number): void {
-    this.#waitingCommands += commands;
-    this.#waitingOctets += octets;
-    const { laneCommands, laneOctets } = this.limits;
-    if (this.#waitingCommands > laneCommands || this.#waitingOctets > laneOctets) this.#gate.pause("lane");
-    else if (this.#waitingCommands <= laneCommands / 2 && this.#waitingOctets <= laneOctets / 2) {
-      this.#gate.resume("lane");
-    }
-  }
-
-  /** So many octets of a body are announced, or (negative) have come or been given up. */
-  assembling(octets: number, method?: MethodName): void {
-    this.#assembling += octets;
-    if (octets > 0 && this.#assembling > this.limits.assembling) {
-      this.refuse(refuse("too-much-assembling", { present: `${this.limits.assembling}` }), method);
-    }
-  }
-
   /** A publish went to the bus: where its window is full, this socket is not read until there is room. */
   published(): void {
     if (!this.#verbs.room) this.#gate.pause("room");
@@ -264,13 +151,17 @@ export class Connection implements TransportListener, LaneListener {
     if (this.#lost++ === 0) this.#log.warn({ ...this.#fields(), outcome }, "a publish without confirm was not stored");
   }
 
+  tooMuchAssembling(method: MethodName): void {
+    this.refuse(refuse("too-much-assembling", { present: `${this.limits.assembling}` }), method);
+  }
+
   refusedChannel(channel: Channel, { name, code, text }: Refusal): void {
     this.#log.info({ ...this.#fields(), channel: channel.number, refusal: name, code }, `channel closed: ${text}`);
   }
 
   /** The channel's number may be opened again. */
   forget(channel: Channel): void {
-    if (this.#channels.get(channel.number) === channel) this.#channels.delete(channel.number);
+    this.#channels.forget(channel);
   }
 
   /** What was thrown is malformed input where the codec says so, a lost bus where that says so, else a bug: 541. */
@@ -279,13 +170,12 @@ export class Connection implements TransportListener, LaneListener {
       this.fail(codecClosing(error));
       return;
     }
-    const name = isLostBus(error) ? "bus-silent" : "bug";
-    if (this.#ended === undefined)
-      this.#log.error({ ...this.#fields(), method, err: error }, `connection broke: ${name}`);
-    this.refuse(refuse(name), method);
+    const refusal = toRefusal(error);
+    if (this.#ended === undefined) {
+      this.#log.error({ ...this.#fields(), method, err: error }, `connection broke: ${refusal.name}`);
+    }
+    this.refuse(refusal, method);
   }
-
-  // ── what connections tell ─────────────────────────────────────────────────────────────────────────────────────────
 
   blocked(reason: string): void {
     if (this.state !== "running" || this.#blocked || !this.client.blocked) return;
@@ -301,8 +191,6 @@ export class Connection implements TransportListener, LaneListener {
   room(): void {
     this.#gate.resume("room");
   }
-
-  // ── the end ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Refuses a method, and with it the connection. */
   refuse(refusal: Refusal, method?: MethodName): void {
@@ -331,8 +219,9 @@ export class Connection implements TransportListener, LaneListener {
   async closeByClient(reason: string): Promise<void> {
     this.#reason = reason;
     this.state = "closing";
+    const given = this.end();
     this.#timer = setTimeout(() => this.#closeTransport("destroy"), this.limits.closing);
-    await this.end();
+    await given;
     this.outbox.method(0, "connection.close-ok", {});
     this.#closeTransport("end");
   }
@@ -355,12 +244,11 @@ export class Connection implements TransportListener, LaneListener {
     clearTimeout(this.#timer);
     this.#heartbeat.stop();
     // Cancel all before anything is requeued: it goes back in its order, and to others.
-    const ended = [...this.#channels.values()].map((channel) => channel.end());
-    this.#channels.clear();
-    this.#verbs.requeue(ended.flatMap(({ held }) => held));
+    const { cancelled, held } = this.#channels.end();
+    this.#verbs.requeue(held);
     const { session } = this;
     try {
-      await Promise.all(ended.map(({ cancelled }) => cancelled));
+      await cancelled;
       if (session !== undefined) await this.#verbs.closeSession(session);
     } catch (error) {
       this.#log.warn(
@@ -389,6 +277,7 @@ export class Connection implements TransportListener, LaneListener {
 
   #silent(): void {
     this.refuse(refuse("silent", { present: `${this.tuning.heartbeat}` }));
+    this.#closeTransport("end"); // nobody is there to answer
   }
 
   /** A peer that does not read is not read either; its commands go on when it has. */
@@ -397,7 +286,7 @@ export class Connection implements TransportListener, LaneListener {
       this.#gate.pause("unsent");
     } else if (this.#gate.has("unsent")) {
       this.#gate.resume("unsent");
-      for (const channel of this.#channels.values()) channel.go();
+      this.#channels.go();
     }
   }
 
@@ -405,10 +294,4 @@ export class Connection implements TransportListener, LaneListener {
     const { remote } = this.#transport;
     return { connection: this.id, peer: remote, name: this.client.name || undefined, user: this.user || undefined };
   }
-}
-
-/** The shape of what the bus throws (core/bus.ts). */
-function isLostBus(error: unknown): boolean {
-  const shape = error as { readonly code?: unknown; readonly timeout?: unknown } | null;
-  return typeof shape === "object" && typeof shape?.code === "number" && typeof shape.timeout === "boolean";
 }

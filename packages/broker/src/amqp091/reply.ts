@@ -5,7 +5,7 @@
  * the one place where one becomes octets: `NOT_FOUND - no queue 'q' in vhost '/'`, as RabbitMQ spells them.
  */
 import { type CodecError, METHODS, type MethodName, ReplyCode, truncateShortstr } from "@amqp/codec";
-import type { Refusal } from "../refusals.ts";
+import { type Refusal, refuse } from "../refusals.ts";
 
 /** The fields of a channel.close or connection.close. */
 export interface Closing {
@@ -28,4 +28,11 @@ export function toClosing(refusal: Refusal, method: MethodName | undefined): Clo
 export function codecClosing(error: CodecError): Closing {
   const { replyCode, message, classId, methodId } = error;
   return { replyCode, replyText: message, classId, methodId };
+}
+
+/** What was thrown, as a refusal: a bus that did not answer (the shape of core/bus.ts), or else a bug. */
+export function toRefusal(error: unknown): Refusal {
+  const shape = error as { readonly code?: unknown; readonly timeout?: unknown } | null;
+  const lostBus = typeof shape === "object" && typeof shape?.code === "number" && typeof shape.timeout === "boolean";
+  return refuse(lostBus ? "bus-silent" : "bug");
 }
