@@ -52,8 +52,9 @@ export class JetStreamLine implements PullLine, AskOwner, BudgetWaiter {
   }
 
   get appetite(): number {
-    if (this.#width.above > 0) return this.#width.octets;
-    return this.#idle ? 0 : (this.#want + this.#wantNow) * this.#width.octets;
+    if (this.#width.above > 0) return Math.ceil(this.#width.octets);
+    // Whole octets: the bus takes no fraction.
+    return this.#idle ? 0 : Math.ceil((this.#want + this.#wantNow) * this.#width.octets);
   }
 
   ask(count: number, wait: boolean): void {
