@@ -21,7 +21,7 @@ export interface CursorOptions {
   readonly suspectBelow: number;
   /** By this process's own clock, in this turn: may it deliver and settle? */
   holdsLease(): boolean;
-  /** What the other replicas hold of this queue. Absent: there are none. */
+  /** What the other replicas hold of this queue, once they pull nothing more of it. Absent: there are none. */
   heldElsewhere?(): Promise<ReadonlySet<number>>;
   /** Something that an operator should read; at most once a queue and reason. */
   note?(text: string): void;

@@ -10,6 +10,7 @@ import type { Incoming } from "./bus.ts";
 import { type Desk, isExpired } from "./desk.ts";
 import type { Delivery } from "./message.ts";
 import { NoWaitLine } from "./no-wait.ts";
+import { sweep } from "./sweep.ts";
 import type { Turns } from "./turns.ts";
 
 /** How often it is looked again where other pulls wait; what is ready then is on its way to one of them. */
@@ -57,6 +58,14 @@ export class Getter {
         const answer = await this.#round(callers);
         if (answer === "empty") break;
         if (answer === "unsure") await sleep(++unsure);
+        if (answer === "lost") {
+          if (!this.#desk.bus.present || unsure > 0)
+            throw new Error(`the bus went away while '${this.#desk.name}' was read`);
+          // What was on its way is nobody's now: it is put back, and taken again.
+          unsure++;
+          await this.close();
+          await sweep(this.#desk);
+        }
       }
       for (const caller of callers) caller.resolve(undefined);
     } catch (error) {
@@ -66,14 +75,14 @@ export class Getter {
   }
 
   /** One ask for all that still wait. */
-  async #round(callers: Caller[]): Promise<"more" | "empty" | "unsure"> {
+  async #round(callers: Caller[]): Promise<"more" | "empty" | "unsure" | "lost"> {
     const { name, bus, held, options } = this.#desk;
     this.#line ??= new NoWaitLine(bus, name);
     const asked = Date.now();
     const { messages, why } = await this.#line.ask(callers.length);
     for (const message of messages) await this.#give(message, asked, callers);
     if (why === undefined) return "more";
-    if (why === "lost") throw new Error(`the bus went away while queue '${name}' was read`);
+    if (why === "lost") return "lost";
     if (why !== "expired") return "empty";
     // Others wait for messages too, which says little of the queue: look whether there is one that nobody holds.
     const state = await bus.cursorState(name);

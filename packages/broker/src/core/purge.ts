@@ -8,8 +8,11 @@
 import type { Incoming } from "./bus.ts";
 import { type Desk, isExpired } from "./desk.ts";
 import { NoWaitLine } from "./no-wait.ts";
+import { sweep } from "./sweep.ts";
 
 const BATCH = 1_000;
+/** How often an ask may be lost by a bus that is there (it changed its leader). */
+const ROUNDS = 3;
 
 /** Resolves to how many messages were in the queue and are gone; those that had expired do not count. */
 export async function purge(desk: Desk): Promise<number> {
@@ -20,15 +23,22 @@ export async function purge(desk: Desk): Promise<number> {
     const last = await bus.lastSequence();
     // Once is enough: what is purged was published before, so every interval that holds it is known after this.
     await topology.fence();
-    const purged = await takeAll(desk, last);
-    await settling.settled();
-    return purged;
+    let purged = 0;
+    for (let round = 1; ; round++) {
+      const taken = await takeAll(desk, last);
+      purged += taken.messages;
+      await settling.settled();
+      if (!taken.lost) return purged;
+      if (!bus.present || round === ROUNDS) throw new Error(`the bus went away while queue '${desk.name}' was purged`);
+      // What was on its way is nobody's now: it is put back, and taken again.
+      await sweep(desk);
+    }
   } finally {
     pulling.resume();
   }
 }
 
-async function takeAll(desk: Desk, last: number): Promise<number> {
+async function takeAll(desk: Desk, last: number): Promise<{ readonly messages: number; readonly lost: boolean }> {
   const { bus, name, held, settling, redelivery, dealing, options } = desk;
   const line = new NoWaitLine(bus, name);
   /** Younger than the purge; kept until the end, or it would come again and again. */
@@ -50,9 +60,9 @@ async function takeAll(desk: Desk, last: number): Promise<number> {
         settling.finish(message);
         if (dealing.sieve.holds(message) && !isExpired(message, options, 0)) purged++;
       }
-      if (why === "lost") throw new Error(`the bus went away while queue '${name}' was purged`);
-      if (past || why === "empty" || why === "gone") return purged;
-      if (why === "expired" && !(await isLeft(desk, younger.length))) return purged;
+      if (past || why === "empty" || why === "gone") return { messages: purged, lost: false };
+      if (why === "lost") return { messages: purged, lost: true };
+      if (why === "expired" && !(await isLeft(desk, younger.length))) return { messages: purged, lost: false };
     }
   } finally {
     await line.close().catch(() => undefined);
