@@ -117,7 +117,10 @@ export class QueueCursor {
     return this.#turns.run(async () => (this.#gone ? 0 : purge(this.#desk)));
   }
 
-  /** Ready messages: exact but where the log's end is too far to look (then a bound, which is noted once). */
+  /**
+   * Ready messages, after what this process settled: exact but where the log's end is too far to look (then a bound,
+   * which is noted once). Zero is sure; a larger number may lack what was stored in the last milliseconds.
+   */
   async ready(): Promise<number> {
     const { messages, bound } = await countReady(this.#desk);
     if (bound && !this.#noted) {
