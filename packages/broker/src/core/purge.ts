@@ -13,6 +13,8 @@ import { sweep } from "./sweep.ts";
 const BATCH = 1_000;
 /** How often an ask may be lost by a bus that is there (it changed its leader). */
 const ROUNDS = 3;
+/** How often the bus is asked again that says "nothing" while its log says otherwise. */
+const LOOKS = 10;
 
 /** Resolves to how many messages were in the queue and are gone; those that had expired do not count. */
 export async function purge(desk: Desk): Promise<number> {
@@ -44,6 +46,7 @@ async function takeAll(desk: Desk, last: number): Promise<{ readonly messages: n
   /** Younger than the purge; kept until the end, or it would come again and again. */
   const younger: Incoming[] = [];
   let purged = 0;
+  let looks = 0;
   try {
     for (;;) {
       const { messages, why } = await line.ask(BATCH);
@@ -60,9 +63,10 @@ async function takeAll(desk: Desk, last: number): Promise<{ readonly messages: n
         settling.finish(message);
         if (dealing.sieve.holds(message) && !isExpired(message, options, 0)) purged++;
       }
-      if (past || why === "empty" || why === "gone") return { messages: purged, lost: false };
+      if (past || why === "gone") return { messages: purged, lost: false };
       if (why === "lost") return { messages: purged, lost: true };
-      if (why === "expired" && !(await isLeft(desk, younger.length))) return { messages: purged, lost: false };
+      if (why === undefined) continue;
+      if (++looks > LOOKS || !(await isLeft(desk, why, last, younger.length))) return { messages: purged, lost: false };
     }
   } finally {
     await line.close().catch(() => undefined);
@@ -73,9 +77,14 @@ async function takeAll(desk: Desk, last: number): Promise<{ readonly messages: n
   }
 }
 
-/** An ask whose time was up says nothing of the queue. */
-async function isLeft({ bus, name, held, settling }: Desk, younger: number): Promise<boolean> {
+/** The cursor may not have heard of the log's latest message yet, and an ask whose time was up says nothing of it. */
+async function isLeft(desk: Desk, why: "empty" | "expired", last: number, younger: number): Promise<boolean> {
+  const { bus, name, held, settling, options } = desk;
   await settling.settled();
   const state = await bus.cursorState(name);
-  return state !== undefined && (state.pending > 0 || state.ackPending > held.size + younger);
+  if (state === undefined) return false;
+  if (state.delivered < last && (await bus.anyAbove(state.filters, state.delivered))) return true;
+  if (why === "empty") return false;
+  const elsewhere = (await options.heldElsewhere?.())?.size ?? 0;
+  return state.ackPending > held.size + younger + elsewhere;
 }
