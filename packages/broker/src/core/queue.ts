@@ -186,7 +186,8 @@ export class QueueCursor {
     this.#gone = true;
     this.#dealing.end();
     this.#held.forget();
-    await this.#settling.settled();
+    // Without the bus it is the sweep of whoever comes next that puts them back.
+    if (this.#desk.bus.present) await this.#settling.settled();
   }
 
   async #recover(recovery: number): Promise<void> {
