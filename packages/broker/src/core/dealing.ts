@@ -5,6 +5,7 @@
  * can take it. Nothing here waits, but for the fence before a message is found to be in no interval.
  * Used by: queue. Separate because it is the hot path: no promise, no closure, one object a delivery.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Topology } from "@amqp/topology";
 import { fromSubject } from "@amqp/translator";
 import type { Bus, Incoming } from "./bus.ts";
@@ -18,6 +19,9 @@ import { RoundRobin } from "./round-robin.ts";
 import type { Settling } from "./settling.ts";
 import { Sieve, type SieveSink } from "./sieve.ts";
 import type { LocalSubscription } from "./subscription.ts";
+
+/** How often strays are looked for: milliseconds pass until the bus has noticed that nobody is there. */
+const LOOKS = 10;
 
 export class Dealing implements Puller, SieveSink, Settler {
   readonly subscriptions: RoundRobin<LocalSubscription> = new RoundRobin<LocalSubscription>();
@@ -128,8 +132,8 @@ export class Dealing implements Puller, SieveSink, Settler {
   }
 
   /**
-   * Finds what strayed: what the bus had sent, but not out yet, when the line was taken back. It puts those back by
-   * itself, before all that is handed back later: to keep the order they are fetched and go back with the rest.
+   * Fetches what strayed: what the bus had sent, but not out yet, when the line was taken back. It puts those back by
+   * itself, a little later, before or after what is handed back or asked for then: fetched, they keep their place.
    */
   async #gather(pull: Pull): Promise<void> {
     // Asked for its state, the bus also drops the requests that were taken back. Else it picks the first nak'd message
@@ -142,12 +146,19 @@ export class Dealing implements Puller, SieveSink, Settler {
     if (strays <= 0) return;
     const isAlone = this.#options.heldElsewhere === undefined;
     if (isAlone && this.#highestNew > 0) this.#redelivery.strayed(this.#highestNew, state.delivered);
-    if (back === 0) return;
     const line = new NoWaitLine(this.#bus, this.#name);
-    const { messages } = await line.ask(strays);
-    await line.close();
     pull.refusesAll = true;
-    for (const message of messages) this.arrived(message, pull);
+    let missing = strays;
+    for (let look = 1; missing > 0 && look <= (isAlone ? LOOKS : 1); look++) {
+      if (look > 1) await sleep(look);
+      const { messages, why } = await line.ask(missing);
+      if (why === "lost" || why === "gone") break;
+      for (const message of messages) {
+        if (message.sequence <= state.delivered) missing--;
+        this.arrived(message, pull);
+      }
+    }
+    await line.close();
     await this.sieve.empty();
     pull.refusesAll = false;
     pull.refused.sort((a, b) => a.sequence - b.sequence);

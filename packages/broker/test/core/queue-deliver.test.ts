@@ -263,6 +263,26 @@ describe("intervals", () => {
   });
 });
 
+describe("a mirror that is behind", () => {
+  it("loses nothing that another replica bound, and keeps the order behind what had to wait", async () => {
+    const other = await site.otherTopology();
+    const client = new Client(10_000);
+    cursor.subscribe(client, acknowledged(client));
+    for (let round = 0; round < 40; round++) {
+      const key = `${name}-${round}`;
+      await site.widen(name, "d", key);
+      await site.openInterval(name, "d", key, await site.bus.lastSequence(), other);
+      await Promise.all([
+        site.publish(`amqp.d.${key}`, 5, { first: round * 10 }),
+        site.publish(subject(), 5, { first: round * 10 + 5 }),
+      ]);
+    }
+    await until(() => client.got.length === 400);
+    expect(client.numbers).toEqual(numbers(400));
+    await other.close();
+  });
+});
+
 describe("expiry", () => {
   it("never delivers what has expired, and delivers what has not", async () => {
     await site.publish(subject(), 3, { lifetime: 30 });

@@ -172,11 +172,24 @@ export class Site {
     await this.bus.updateCursor({ queue: name, filters: all, revision: 1, queueId });
   }
 
-  async openInterval(queue: string, exchange: string, key: string, from: number): Promise<void> {
-    const queueId = this.topology.queue(queue)?.id ?? 0;
-    const present = this.topology.binding(queue, exchange, key, "");
+  async openInterval(
+    queue: string,
+    exchange: string,
+    key: string,
+    from: number,
+    topology: Topology = this.topology,
+  ): Promise<void> {
+    const queueId = topology.queue(queue)?.id ?? 0;
+    const present = topology.binding(queue, exchange, key, "");
     const intervals = [...(present?.intervals ?? []), { from, queueId, exchangeId: 1, kind: "direct" } as const];
-    await this.topology.writeBinding({ queue, exchange, key, arguments: "" }, intervals, present);
+    await topology.writeBinding({ queue, exchange, key, arguments: "" }, intervals, present);
+  }
+
+  /** Another replica's mirror: the first one may be behind what is written through it. */
+  async otherTopology(): Promise<Topology> {
+    const connection = await connect({ servers: `nats://127.0.0.1:${this.#port}` });
+    this.#connections.push(connection);
+    return Topology.open(await openBucket(connection), { root: "amqp", lost: () => {} });
   }
 
   async unbind(queue: string, exchange: string, key: string): Promise<void> {
