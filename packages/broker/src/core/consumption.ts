@@ -9,9 +9,9 @@ import type { Queue } from "@amqp/topology";
 import { isRefusal, type Refusal, refuse } from "../refusals.ts";
 import type { Consuming } from "./consumers.ts";
 import { type Core, queueLane, usableQueue } from "./context.ts";
+import { Lanes } from "./lanes.ts";
 import type { Lead } from "./lead.ts";
 import type { Delivery } from "./message.ts";
-import { Lanes } from "./lanes.ts";
 import type { QueueCounts, Session, SubscribeOptions, Subscriber, Subscription } from "./verbs.ts";
 
 export class Consumption {

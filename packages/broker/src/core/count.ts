@@ -17,11 +17,11 @@ const COUNTABLE = 50_000;
 /** Resolves to the ready messages; `bound`: it may be fewer, since some lie too far back to be counted. */
 export async function countReady(desk: Desk): Promise<{ readonly messages: number; readonly bound: boolean }> {
   const { settling, bus, name, held, options, topology } = desk;
-  await settling.settled();
+  // Before the state is read: who is asked first waits until the bus has processed what its clients settled.
+  const [elsewhere] = await Promise.all([options.heldElsewhere(name), settling.settled()]);
   const state = await bus.cursorState(name);
   if (state === undefined) return { messages: 0, bound: false };
-  const elsewhere = (await options.heldElsewhere?.())?.size ?? 0;
-  const putBack = Math.max(0, state.ackPending - held.knownAt(state.deliveredSequence) - elsewhere);
+  const putBack = Math.max(0, state.ackPending - held.knownAt(state.deliveredSequence) - elsewhere.size);
   const queue = topology.queue(name);
   if (state.pending === 0 || queue === undefined) return { messages: state.pending + putBack, bound: false };
   const outside = await countOutside(bus, state, intervalsOf(topology, queue));

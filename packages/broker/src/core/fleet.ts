@@ -8,7 +8,7 @@
 import type { Owner, Topology } from "@amqp/topology";
 import type { Cursors } from "./cursors.ts";
 import type { Log } from "./log.ts";
-import { type Peers, PeerAbsent, PeerSilent } from "./peers.ts";
+import { PeerAbsent, PeerSilent, type Peers } from "./peers.ts";
 
 /** One attempt to reach a replica, milliseconds. */
 const ATTEMPT = 1000;

@@ -78,7 +78,7 @@ export class Getter {
     // Others wait for messages too, which says little of the queue: look whether there is one that nobody holds.
     const state = await bus.cursorState(name);
     if (state === undefined) return "empty";
-    const elsewhere = (await options.heldElsewhere?.())?.size ?? 0;
+    const elsewhere = (await options.heldElsewhere(name)).size;
     return state.pending > 0 || state.ackPending > held.size + elsewhere ? "unsure" : "empty";
   }
 

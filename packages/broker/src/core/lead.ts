@@ -9,7 +9,7 @@ import type { Topology } from "@amqp/topology";
 import type { Changes } from "./changes.ts";
 import type { Fleet } from "./fleet.ts";
 import { type Leadership, NotLeading } from "./leadership.ts";
-import { PeerAbsent, PeerRefused, type Peers, PeerSilent } from "./peers.ts";
+import { PeerAbsent, PeerRefused, PeerSilent, type Peers } from "./peers.ts";
 
 /** Longest wait for a leader, milliseconds: a lease, a reconciliation and some. */
 const PATIENCE = 15_000;

@@ -7,7 +7,7 @@
  *
  *   following → (the lease is free) → reconciling → leading → (lapsed) → following … → closed
  */
-import { type Bucket, Lease, LEADER_KEY, type Topology } from "@amqp/topology";
+import { type Bucket, LEADER_KEY, Lease, type Topology } from "@amqp/topology";
 import type { Log } from "./log.ts";
 import { LEASE, type Presence } from "./presence.ts";
 

@@ -33,6 +33,7 @@ export class Lifecycle {
       type: spec.type,
       arguments: spec.arguments,
       from: 0,
+      consumed: false,
     };
     leadership.assert();
     const making = await topology.createQueue(name, record);

@@ -25,6 +25,8 @@ import type { SubscribeOptions, Subscriber } from "./verbs.ts";
 
 export type { CursorOptions } from "./desk.ts";
 
+const NOWHERE: ReadonlySet<number> = new Set<number>();
+
 /** Between two tries to sweep after the bus came back, milliseconds. */
 const RECOVERY_PAUSE = 500;
 
@@ -133,9 +135,38 @@ export class QueueCursor {
     for (const delivery of deliveries) delivery.settle("requeue");
   }
 
-  /** Puts back whatever was delivered and is in nobody's hands (design §6, SWEEP). */
-  sweep(): Promise<void> {
-    return this.#turns.run(async () => (this.#gone ? undefined : sweep(this.#desk)));
+  /** Puts back whatever was delivered and is in nobody's hands, here or `elsewhere` (design §6, SWEEP). */
+  sweep(elsewhere: ReadonlySet<number> = NOWHERE): Promise<void> {
+    return this.#turns.run(async () => (this.#gone ? undefined : sweep(this.#desk, elsewhere)));
+  }
+
+  /**
+   * For the leader's sweep: asks for nothing more until {@link resume} and resolves, once nothing can arrive and everything
+   * settled was processed by the bus, to what is held. Each pause needs its resume.
+   */
+  async pause(): Promise<readonly number[]> {
+    await this.#pulling.pause();
+    await this.#settling.settled();
+    return this.heldSequences;
+  }
+
+  resume(): void {
+    this.#pulling.resume();
+  }
+
+  /** What this process's clients hold, once everything they settled was processed by the bus. */
+  async holding(): Promise<readonly number[]> {
+    await this.#settling.settled();
+    return this.heldSequences;
+  }
+
+  /** The lease is held again after a lapse. `swept`: others put back what was held here; then it is void. */
+  regained(swept: boolean): void {
+    if (swept) {
+      this.#settling.drop();
+      this.#held.forget();
+    } else this.#settling.regained();
+    void this.#recover(++this.#recovery);
   }
 
   /** The bus is away: nothing is asked, and what is settled waits. */
@@ -153,11 +184,6 @@ export class QueueCursor {
     if (restarted) this.#redelivery.busRestarted();
     this.#settling.back();
     void this.#recover(++this.#recovery);
-  }
-
-  /** What clients hold was put back by somebody else, since this process lost its lease: it is theirs no more. */
-  forfeit(): void {
-    this.#held.forget();
   }
 
   /** The queue is gone: tells every subscriber, forgets what is held, stops. */
@@ -188,7 +214,7 @@ export class QueueCursor {
   async #recover(recovery: number): Promise<void> {
     while (recovery === this.#recovery && !this.#gone) {
       try {
-        await this.sweep();
+        await this.#options.sweep(this.name);
         break;
       } catch {
         // The bus is not what it was yet, or is gone again: then `away` is called, and this ends.

@@ -75,9 +75,7 @@ export class Queues {
 
   /** Deletes these exclusive queues, so far as they are that connection's. */
   async deleteOwned(connection: string, names: readonly string[]): Promise<void> {
-    await Promise.all(
-      names.map((name) => this.#removeIf(name, (queue) => queue.exclusive?.connection === connection)),
-    );
+    await Promise.all(names.map((name) => this.#removeIf(name, (queue) => queue.exclusive?.connection === connection)));
   }
 
   /** The replica is gone: so are its exclusive queues, and the auto-delete ones that it consumed last. */
@@ -113,8 +111,25 @@ export class Queues {
       const queue = await usableQueue(this.#core, asker.connection, name);
       if (isRefusal(queue)) return queue;
       if (!this.#consumers.mayJoin(name, asker.replica, exclusive)) return refuse("exclusive-use", { queue: name });
+      if (queue.autoDelete && !queue.consumed) await this.#noteConsumed(queue);
       this.#consumers.join(name, asker.replica, exclusive);
       return undefined;
+    });
+  }
+
+  /** Auto-delete queues whose last consumer went while nobody led. */
+  async deleteUnconsumed(): Promise<void> {
+    const left = [...this.#core.topology.queues()].filter(({ consumed }) => consumed);
+    await Promise.all(left.map(({ name }) => this.#removeIf(name, () => !this.#consumers.has(name))));
+  }
+
+  /** On the bus, since the next leader must know it too. */
+  async #noteConsumed(queue: Queue): Promise<void> {
+    await untilWritten(this.#core, async () => {
+      const present = this.#core.topology.queue(queue.name);
+      return present?.id === queue.id && present.state === "ready"
+        ? this.#core.topology.updateQueue(present, { consumed: true })
+        : undefined;
     });
   }
 

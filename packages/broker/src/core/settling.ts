@@ -20,7 +20,7 @@ export class Settling {
   readonly #flush: () => void;
   /** Naks of this turn. */
   #naks: Answerable[] = [];
-  /** Settled while the bus was away. */
+  /** Settled while the bus was away, or without the lease. */
   #owed: { readonly what: Answerable; readonly how: Settlement }[] = [];
   #away: boolean = false;
 
@@ -33,14 +33,12 @@ export class Settling {
 
   /** Takes it out of the queue. */
   finish(what: Answerable, how: "ack" | "term" = "ack"): void {
-    if (!this.#holdsLease()) return;
-    if (this.#away) this.#owed.push({ what, how });
+    if (this.#away || !this.#holdsLease()) this.#owed.push({ what, how });
     else this.#bus.settle(what.token, how);
   }
 
   /** Puts it back. The naks of one turn go out ascending, in whatever order they were asked for. */
   putBack(what: Answerable): void {
-    if (!this.#holdsLease()) return;
     if (this.#naks.length === 0) queueMicrotask(this.#flush);
     this.#naks.push(what);
   }
@@ -58,6 +56,12 @@ export class Settling {
   /** The tokens are good still: a bus that restarted knows what it had delivered. */
   back(): void {
     this.#away = false;
+    this.regained();
+  }
+
+  /** The lease is held (again), and nobody swept meanwhile: what is owed is paid, unless the bus is away. */
+  regained(): void {
+    if (this.#away || !this.#holdsLease()) return;
     const owed = this.#owed;
     this.#owed = [];
     for (const { what, how } of owed) {
@@ -78,8 +82,9 @@ export class Settling {
     const naks = this.#naks;
     this.#naks = [];
     naks.sort((a, b) => a.sequence - b.sequence);
+    const mayNot = this.#away || !this.#holdsLease();
     for (const what of naks) {
-      if (this.#away) this.#owed.push({ what, how: "nak" });
+      if (mayNot) this.#owed.push({ what, how: "nak" });
       else this.#bus.settle(what.token, "nak");
     }
   }

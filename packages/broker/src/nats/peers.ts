@@ -4,8 +4,14 @@
  * Responsibilities: one subject a replica (`_AMQP.<bucket>.<replica>`, outside every stream), JSON both ways, and the
  * three ways in which a question stays unanswered. Used by: open.ts. Separate because only nats/ knows the client.
  */
-import { type NatsConnection, NoRespondersError, RequestError, type Subscription, TimeoutError } from "@nats-io/nats-core";
-import { type Answerer, PeerAbsent, PeerRefused, type Peers, PeerSilent } from "../core/peers.ts";
+import {
+  type NatsConnection,
+  NoRespondersError,
+  RequestError,
+  type Subscription,
+  TimeoutError,
+} from "@nats-io/nats-core";
+import { type Answerer, PeerAbsent, PeerRefused, PeerSilent, type Peers } from "../core/peers.ts";
 
 interface Answer {
   readonly value?: unknown;

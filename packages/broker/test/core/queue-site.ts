@@ -150,7 +150,7 @@ export class Site {
   /** A queue, ready, with its cursor. */
   async declare(name: string): Promise<Queue> {
     const record = { durable: true, autoDelete: false, exclusive: null, type: "classic", arguments: "" } as const;
-    const made = await this.topology.createQueue(name, { ...record, state: "making", from: 0 });
+    const made = await this.topology.createQueue(name, { ...record, state: "making", from: 0, consumed: false });
     if (made === "conflict") throw new Error("conflict");
     await this.bus.createCursor({ queue: name, filters: [implicitFilter(name)], revision: 1, queueId: made.id });
     const ready = await this.topology.updateQueue(made, { state: "ready", from: await this.bus.lastSequence() });
