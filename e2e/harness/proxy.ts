@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 /** A listening proxy. */
-export interface Proxy {
+export interface TcpProxy {
   readonly host: string;
   readonly port: number;
   /** How many connections were accepted so far. */
@@ -15,7 +15,7 @@ export interface Proxy {
 }
 
 /** Forwards each connection to `host:port`. */
-export async function startProxy(host: string, port: number): Promise<Proxy> {
+export async function startProxy(host: string, port: number): Promise<TcpProxy> {
   const sockets: Set<Socket> = new Set();
   let accepted = 0;
   const server = createServer((near) => {

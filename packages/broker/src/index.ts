@@ -5,3 +5,4 @@
  * in the order of HIP §5; `apps/gateway` is one user of it, a test or an embedding program another.
  */
 export { type BrokerHandle, type OpenOptions, openBroker } from "./open.ts";
+export { REFUSALS, type RefusalName } from "./refusals.ts";

@@ -28,6 +28,6 @@ export {
   replicaKey,
 } from "./keys.ts";
 export { Lease, type LeaseOptions } from "./lease.ts";
-export { Mirror, type TopologyListener } from "./mirror.ts";
+export type { TopologyListener } from "./mirror.ts";
 export { type BucketOptions, openBucket } from "./nats.ts";
 export { Topology, type TopologyOptions } from "./topology.ts";

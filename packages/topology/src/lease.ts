@@ -75,7 +75,7 @@ export class Lease {
     return false;
   }
 
-  /** Gives the key up at once, if it is still ours. Idempotent. */
+  /** Gives the key up at once, if it is still ours. Rejects where the bus does not answer: the key then expires. */
   async release(): Promise<void> {
     if (this.#state !== "held") return;
     this.#state = "released";

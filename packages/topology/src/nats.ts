@@ -11,6 +11,7 @@ import { headers, type MsgHdrs, type NatsConnection, nanos } from "@nats-io/nats
 import type { Bucket, BucketListener, Entry, Watch, Written } from "./bucket.ts";
 import { ApiError, ERROR, isGoneBlock, request } from "./nats/api.ts";
 import { BucketWatch } from "./nats/watch.ts";
+import { Window } from "./nats/window.ts";
 
 export interface BucketOptions {
   /** The bucket's name: `amqp` if not given. */
@@ -19,7 +20,7 @@ export interface BucketOptions {
   readonly replicas?: number;
   /** The JetStream domain, where it is not the connection's own. */
   readonly domain?: string;
-  /** How long a request waits for its answer, milliseconds; 2,000 if not given. */
+  /** How long a request waits for its answer once it was sent, milliseconds; 2,000 if not given. */
   readonly timeout?: number;
 }
 
@@ -30,6 +31,9 @@ export interface BucketOptions {
 const MARKER_TTL = 60 * 60 * 1_000;
 
 const DEFAULT_TIMEOUT = 2_000;
+
+/** Writes under way at once; the refreshes of leases are not counted and wait for nobody. */
+const WRITES = 128;
 
 /**
  * Opens the topology bucket, or makes it: file storage, one revision a key, keys that can expire and say so. An existing
@@ -82,6 +86,7 @@ class KvBucket implements Bucket {
   /** Where to publish to: in another domain behind its API's prefix. */
   readonly #writePrefix: string;
   readonly #timeout: number;
+  readonly #window = new Window(WRITES);
 
   constructor(connection: NatsConnection, manager: JetStreamManager, api: string, name: string, timeout: number) {
     this.#connection = connection;
@@ -94,17 +99,17 @@ class KvBucket implements Bucket {
   }
 
   create(key: string, value: Uint8Array): Promise<Written> {
-    return this.#put(key, value, 0, {}, this.#timeout);
+    return this.#window.run(() => this.#put(key, value, 0, {}, this.#timeout));
   }
 
   update(key: string, value: Uint8Array, revision: number): Promise<Written> {
-    return this.#write(key, value, revision, {}, this.#timeout);
+    return this.#window.run(() => this.#write(key, value, revision, {}, this.#timeout));
   }
 
   remove(key: string, revision: number): Promise<Written> {
     // Without a time to live the markers of queues that came and went would fill the bucket for ever.
     const marker = { "KV-Operation": "DEL", "Nats-TTL": `${MARKER_TTL / 1_000}s` };
-    return this.#write(key, new Uint8Array(), revision, marker, this.#timeout);
+    return this.#window.run(() => this.#write(key, new Uint8Array(), revision, marker, this.#timeout));
   }
 
   refresh(key: string, value: Uint8Array, revision: number, ttl: number): Promise<Written> {

@@ -25,7 +25,7 @@ import { encodeRecord } from "./records.ts";
 export interface TopologyOptions {
   /** The first word of every subject: `amqp`. */
   readonly root: string;
-  /** The bucket is gone for good (deleted, set back, connection closed): the mirror is stale from now on. */
+  /** Told once: the bucket is gone for good (deleted, set back, connection closed), and the mirror is stale from now on. */
   lost(error: Error): void;
   /** A value in the bucket is no record; it counts as absent, and its key stays taken. */
   unreadable?(key: string): void;
@@ -61,7 +61,11 @@ export class Topology {
    */
   static async open(bucket: Bucket, options: TopologyOptions): Promise<Topology> {
     const mirror = new Mirror(options.root, (key) => options.unreadable?.(key));
-    const lost = (error: Error): void => options.lost(error);
+    let isLost: boolean = false;
+    const lost = (error: Error): void => {
+      if (!isLost) options.lost(error);
+      isLost = true;
+    };
     const watch = await bucket.watch({ entry: (entry) => mirror.apply(entry), lost });
     return new Topology(bucket, mirror, watch, lost);
   }

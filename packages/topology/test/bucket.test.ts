@@ -257,6 +257,15 @@ describe("the bucket on JetStream", () => {
     await expect(openBucket(connection, { name: "expires" })).rejects.toThrow(/expires all of its keys.*remove it/);
   });
 
+  it("takes thousands of writes at once", async () => {
+    await fresh();
+    const { told, watch } = await follow();
+    const written = await Promise.all(Array.from({ length: 3_000 }, (_, i) => bucket.create(`k${i}`, octets("1"))));
+    expect(new Set(written).size).toBe(3_000);
+    await caughtUp(watch);
+    expect(told).toHaveLength(3_000);
+  });
+
   it("leaves no consumer behind when it stops", async () => {
     await fresh();
     const { watch } = await follow();

@@ -16,7 +16,8 @@ const COUNTABLE = 50_000;
 
 /** Resolves to the ready messages; `bound`: it may be fewer, since some lie too far back to be counted. */
 export async function countReady(desk: Desk): Promise<{ readonly messages: number; readonly bound: boolean }> {
-  const { settling, bus, name, held, options, topology } = desk;
+  const { pulling, settling, bus, name, held, options, topology } = desk;
+  await pulling.calm();
   // Before the state is read: who is asked first waits until the bus has processed what its clients settled.
   const [elsewhere] = await Promise.all([options.heldElsewhere(name), settling.settled()]);
   const state = await bus.cursorState(name);

@@ -20,12 +20,14 @@ export type PullingState = "idle" | "pulling" | "taking back" | "paused" | "gone
 export interface Puller {
   /** Deliveries that the local consumers can take now. */
   readonly room: number;
-  /** A message has come; it is dealt, acknowledged or handed back ({@link Pull.refuse}). */
+  /** A message has come; it is dealt, acknowledged or refused ({@link Pull.refuse}). */
   arrived(message: Incoming, pull: Pull): void;
-  /** Resolves when everything that arrived has been dealt, acknowledged or handed back. */
+  /** Resolves when everything that arrived has been dealt, acknowledged or refused. */
   dealt(): Promise<void>;
-  /** Resolves when the bus has processed what was settled so far. */
-  settledAtBus(): Promise<void>;
+  /** A line is about to be taken back: nothing is put back before {@link recalled}. */
+  recalling(): void;
+  /** The line is dead and everything that arrived was dealt or refused: resolves when what was put back is back. */
+  recalled(pull: Pull): Promise<void>;
 }
 
 /** When to try again after a line was lost and nobody said that the bus is away: the bus itself waits before it says so. */
@@ -41,8 +43,10 @@ export class Pull implements PullSink {
   outstanding = 0;
   /** Since when something was waiting at the bus without a break, milliseconds since the epoch. */
   waitingSince = 0;
-  /** Something was handed back: to keep the order, so is all that comes after it. */
-  refusing: boolean = false;
+  /** What nobody could take, in the order in which it came. To keep that order, so is all that comes after the first. */
+  refused: Incoming[] = [];
+  /** Refuse all, whoever has credit. */
+  refusesAll: boolean = false;
   /** The bus forgot what was asked for. */
   lost: boolean = false;
 
@@ -57,11 +61,10 @@ export class Pull implements PullSink {
     this.line.ask(count, true);
   }
 
-  /** A message of it was handed back: nothing is asked for until that is back in the queue. */
-  refuse(): void {
-    if (this.refusing) return;
-    this.refusing = true;
-    this.#pulling.refused(this);
+  /** Nobody can take this one: nothing is asked for until it is back in the queue. */
+  refuse(message: Incoming): void {
+    this.refused.push(message);
+    if (this.refused.length === 1) this.#pulling.refused(this);
   }
 
   message(message: Incoming): void {
@@ -202,10 +205,11 @@ export class Pulling {
   }
 
   async #takeBack(pull: Pull): Promise<void> {
+    this.#puller.recalling();
     // A lost line, or a bus that is away, has nothing to give: the sweep finds what was under way.
     await pull.line.takeBack().catch(() => undefined);
     this.#pull = undefined;
     await this.#puller.dealt();
-    if (pull.refusing && !this.#gone) await this.#puller.settledAtBus().catch(() => undefined);
+    await this.#puller.recalled(pull).catch(() => undefined);
   }
 }

@@ -54,7 +54,7 @@ export class QueueCursor {
     this.#held = new HeldDeliveries(bus, holdsLease);
     this.#settling = new Settling(name, bus, holdsLease);
     this.#redelivery = new Redelivery(options.suspectBelow);
-    this.#dealing = new Dealing(name, topology, options, this.#held, this.#settling, this.#redelivery);
+    this.#dealing = new Dealing(name, bus, topology, options, this.#held, this.#settling, this.#redelivery);
     this.#pulling = new Pulling(name, bus, this.#dealing);
     this.#woken = (subscription) => {
       this.#dealing.subscriptions.wake(subscription);

@@ -7,10 +7,13 @@
 
 /** How many handed-back messages are remembered; a forgotten one is flagged, which is the safe side. */
 const REMEMBERED = 10_000;
+const REMEMBERED_STRAYS = 16;
 
 export class Redelivery {
   /** Handed back unwritten: sequence to the attempts counted then. In the order of handing back. */
   readonly #unwritten: Map<number, number> = new Map<number, number>();
+  /** What left the bus once and never came here: sequences above `above`, up to `upTo`. */
+  readonly #strays: { readonly above: number; readonly upTo: number }[] = [];
   #suspectBelow: number;
   #highestWritten = 0;
 
@@ -23,8 +26,19 @@ export class Redelivery {
   isRedelivered(sequence: number, attempts: number): boolean {
     if (sequence <= this.#suspectBelow) return true;
     if (attempts <= 1) return false;
-    const unwritten = this.#unwritten.get(sequence);
-    return unwritten === undefined || attempts > unwritten + 1;
+    const unwritten = this.#unwritten.get(sequence) ?? (this.#isStray(sequence) ? 1 : 0);
+    return attempts > unwritten + 1;
+  }
+
+  /**
+   * A pull was taken back while the bus was answering it: of the sequences above `above`, up to `upTo`, those that did
+   * not come had their first attempt for nobody. The caller saw nothing above `above`, and neither did anybody else.
+   */
+  strayed(above: number, upTo: number): void {
+    const from = Math.max(above, this.#highestWritten);
+    if (upTo <= from) return;
+    this.#strays.push({ above: from, upTo });
+    if (this.#strays.length > REMEMBERED_STRAYS) this.#strays.shift();
   }
 
   /** It goes to a client now. */
@@ -43,6 +57,11 @@ export class Redelivery {
       this.#unwritten.delete(oldest);
       return;
     }
+  }
+
+  #isStray(sequence: number): boolean {
+    for (const { above, upTo } of this.#strays) if (sequence > above && sequence <= upTo) return true;
+    return false;
   }
 
   /** The bus lost its latest counting: whatever was written until now may come again as if it were new. */

@@ -1,8 +1,10 @@
 /**
  * How the settlements of one queue reach the bus.
  *
- * Responsibilities: naks in ascending sequence, since the bus redelivers in the order of the naks (design §6);
- * nothing is settled without the lease; what is settled while the bus is away is sent when it is back.
+ * Responsibilities: naks in ascending sequence, since the bus redelivers in the order of the naks (design §6), and none
+ * while a pull is being taken back, which would get some of them again and put them behind the rest. Nothing is settled
+ * without the lease: what is settled then, or while the bus is away, is owed until both are there again, or until it is
+ * known that another replica's sweep has put it back (then it is void).
  * Used by: queue and its verbs. Separate because order and timing of settlements are one rule for all of them.
  */
 import type { Bus, Settlement } from "./bus.ts";
@@ -18,8 +20,9 @@ export class Settling {
   readonly #bus: Bus;
   readonly #holdsLease: () => boolean;
   readonly #flush: () => void;
-  /** Naks of this turn. */
+  /** Naks of this turn, or since {@link defer}. */
   #naks: Answerable[] = [];
+  #deferred: boolean = false;
   /** Settled while the bus was away, or without the lease. */
   #owed: { readonly what: Answerable; readonly how: Settlement }[] = [];
   #away: boolean = false;
@@ -39,11 +42,27 @@ export class Settling {
 
   /** Puts it back. The naks of one turn go out ascending, in whatever order they were asked for. */
   putBack(what: Answerable): void {
-    if (this.#naks.length === 0) queueMicrotask(this.#flush);
+    if (this.#naks.length === 0 && !this.#deferred) queueMicrotask(this.#flush);
     this.#naks.push(what);
   }
 
-  /** Resolves when the bus has processed everything that was settled until now. */
+  /** How many wait to be put back. */
+  get owedNaks(): number {
+    return this.#naks.length;
+  }
+
+  /** Keeps the naks back until {@link release}. */
+  defer(): void {
+    this.#deferred = true;
+  }
+
+  /** Lets the deferred naks go; resolves when the bus has processed them. */
+  async release(): Promise<void> {
+    this.#deferred = false;
+    if (this.#naks.length > 0) await this.settled();
+  }
+
+  /** Resolves when the bus has processed everything that was settled until now, but for what is deferred. */
   settled(): Promise<void> {
     this.#flushNaks();
     return this.#bus.settled(this.#queue);
@@ -78,7 +97,7 @@ export class Settling {
   }
 
   #flushNaks(): void {
-    if (this.#naks.length === 0) return;
+    if (this.#naks.length === 0 || this.#deferred) return;
     const naks = this.#naks;
     this.#naks = [];
     naks.sort((a, b) => a.sequence - b.sequence);

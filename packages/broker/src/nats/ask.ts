@@ -17,7 +17,7 @@ import type { PullContext } from "./pulls.ts";
 export type AskEnd = "done" | "narrow" | "busy" | "empty" | "expired" | "gone" | "absent" | "lost";
 
 export interface AskOwner {
-  arrived(message: Incoming): void;
+  arrived(message: Incoming, octets: number): void;
   ended(ask: Ask, end: AskEnd): void;
 }
 
@@ -36,7 +36,7 @@ export class Ask {
   /** Octets it was given. */
   width = 0;
   wait: boolean = true;
-  /** Its octets are the reserve's. */
+  /** Its octets are the reserve's: it never waits, whatever it is asked for, so that nobody idles on the reserve. */
   large: boolean = false;
   /** What is left of its octets, while it holds any. */
   #left = 0;
@@ -68,7 +68,7 @@ export class Ask {
     this.wait = wait;
     const { expires } = this.#context;
     this.#deadline = performance.now() + expires + SLACK_MS;
-    const until = wait ? `"expires":${expires}000000` : '"no_wait":true';
+    const until = wait && !large ? `"expires":${expires}000000` : '"no_wait":true';
     this.#context.link.connection.publish(subject, `{"batch":${count},${until},"max_bytes":${octets}}`, {
       reply: this.#inbox,
     });
@@ -103,14 +103,15 @@ export class Ask {
       this.#status(message);
       return;
     }
+    const octets = weigh(message);
     if (this.outstanding > 0) {
       this.outstanding--;
       this.came++;
-      const octets = Math.min(this.#left, weigh(message));
-      this.#left -= octets;
-      if (!this.large) this.#context.budget.giveBack(octets);
+      const used = Math.min(this.#left, octets);
+      this.#left -= used;
+      if (!this.large) this.#context.budget.giveBack(used);
     }
-    this.#owner.arrived(incoming);
+    this.#owner.arrived(incoming, octets);
     if (this.outstanding === 0 && this.#holds) this.#end("done");
   }
 

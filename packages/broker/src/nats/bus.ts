@@ -117,14 +117,15 @@ export class JetStreamBus implements Bus {
       timeout,
       log,
     });
-    this.#settlements = new Settlements(this.#delivering, this.#requests, stream);
+    const gone = async (queue: string): Promise<boolean> => (await this.#cursors.state(queue)) === undefined;
+    this.#settlements = new Settlements({ link: this.#delivering, requests: this.#requests, stream, timeout, gone });
     this.#pulls = new Pulls({
       link: this.#delivering,
       log,
       inboxPrefix,
       expires: options.pullExpires ?? PULL_EXPIRES_MS,
       nextSubject: (queue) => this.#requests.subject(`CONSUMER.MSG.NEXT.${stream}.${queue}`),
-      gone: async (queue) => (await this.#cursors.state(queue)) === undefined,
+      gone,
     });
     this.#cursors = new Cursors(this.#requests, stream, this);
     this.#incarnation = this.#identity();
@@ -213,6 +214,7 @@ export class JetStreamBus implements Bus {
   }
 
   async deleteCursor(queue: string): Promise<boolean> {
+    this.#pulls.forget(queue);
     return await this.#cursors.delete(queue);
   }
 

@@ -38,7 +38,7 @@ interface ConsumerPage {
 }
 
 /** The part of the data path that collecting needs. */
-export type CollectingBus = Pick<Bus, "openPull" | "settle" | "settled">;
+export type CollectingBus = Pick<Bus, "openPull" | "settle" | "settled" | "deleteCursor">;
 
 export class Cursors {
   readonly #requests: Requests;
@@ -125,7 +125,7 @@ export class Cursors {
     try {
       return await this.#drain(name);
     } finally {
-      await this.delete(name);
+      await this.#bus.deleteCursor(name);
     }
   }
 

@@ -17,9 +17,9 @@ import { createInbox, type Msg, type MsgHdrs, type PublishOptions, type Subscrip
 import type { PublishOutcome, PublishSink } from "../core/bus.ts";
 import type { Log } from "../core/log.ts";
 import type { Properties } from "../core/message.ts";
-import { Code } from "./errors.ts";
 import type { Link } from "./link.ts";
 import { PropsHeader } from "./props-header.ts";
+import { isStored, readRefusal } from "./pub-ack.ts";
 import { Queue } from "./queue.ts";
 
 /** In flight at most, sized so that the server does not answer 429 (design §7). */
@@ -173,9 +173,7 @@ export class Publisher {
     const publish = this.#ring[number % RING];
     // Late, of a publish already answered as unknown.
     if (publish === undefined || publish.number !== number) return;
-    const data = message.data;
-    // A PubAck begins with `{"stream"`, an error with `{"error"`; a status has no payload at all.
-    if (data.length > 10 && data[0] === 0x7b && data[2] === 0x73) {
+    if (isStored(message.data)) {
       this.#answer(publish, "stored");
       if (this.#state === "stalled") this.#resume();
       if (!this.#room || this.#held.length > 0) this.#flush();
@@ -183,25 +181,14 @@ export class Publisher {
   }
 
   #failed(publish: Publish, number: number, message: Msg): void {
-    if (message.data.length === 0) {
-      const status = message.headers?.code ?? 0;
-      if (status === Code.noResponders || status === 429) {
-        this.#stall(publish, status);
-        return;
-      }
-      this.#options.log.warn({}, `publish on ${publish.subject}: status ${message.headers?.status ?? "missing"}`);
-      this.#settled(publish, number, "refused");
+    const refusal = readRefusal(message);
+    if (refusal.kind === "again") {
+      this.#stall(publish, refusal.text);
       return;
     }
-    const error = readError(message);
-    if (isLeaderless(error.code)) this.#stall(publish, error.code);
-    else if (isFull(error)) {
-      this.#settled(publish, number, "full");
-      this.#options.listener.full(publish.head.length + publish.payload.length);
-    } else {
-      this.#options.log.warn({}, `publish on ${publish.subject}: ${error.code} ${error.text}`);
-      this.#settled(publish, number, "refused");
-    }
+    if (refusal.kind === "refused") this.#options.log.warn({}, `publish on ${publish.subject}: ${refusal.text}`);
+    this.#settled(publish, number, refusal.kind);
+    if (refusal.kind === "full") this.#options.listener.full(publish.head.length + publish.payload.length);
   }
 
   #settled(publish: Publish, number: number, outcome: PublishOutcome): void {
@@ -222,7 +209,7 @@ export class Publisher {
     this.#octets -= publish.head.length + publish.payload.length;
   }
 
-  #stall(publish: Publish, status: number): void {
+  #stall(publish: Publish, why: string): void {
     this.#forget(publish);
     this.#again.push(publish);
     this.#room = false;
@@ -230,7 +217,7 @@ export class Publisher {
       this.#state = "stalled";
       this.#stoppedAt = Date.now();
       this.#probeDelay = PROBE_MIN_MS;
-      this.#options.log.warn({}, `publishes are held: the log answers ${status}`);
+      this.#options.log.warn({}, `publishes are held: the log answers ${why}`);
       this.#options.listener.stalled(true);
     }
     this.#allAnswered();
@@ -296,32 +283,4 @@ export class Publisher {
     }
     this.#oldest = Math.max(this.#oldest, mark.number);
   }
-}
-
-interface Refused {
-  readonly code: number;
-  readonly text: string;
-}
-
-function readError(message: Msg): Refused {
-  try {
-    const { error } = message.json<{ error?: { err_code?: number; code?: number; description?: string } }>();
-    return { code: error?.err_code ?? error?.code ?? 0, text: error?.description ?? "refused" };
-  } catch {
-    return { code: 0, text: "an answer that is no PubAck" };
-  }
-}
-
-function isLeaderless(code: number): boolean {
-  return code === Code.clusterNotAvailable || code === Code.clusterNoLeader;
-}
-
-function isFull(error: Refused): boolean {
-  if (error.code === Code.storeFailed) return error.text.startsWith("maximum");
-  return (
-    error.code === Code.storageResources ||
-    error.code === Code.insufficientResources ||
-    error.code === Code.accountResources ||
-    error.code === Code.memoryResources
-  );
 }

@@ -10,6 +10,7 @@ import type { Log } from "../core/log.ts";
 import { Budget } from "./budget.ts";
 import type { Link } from "./link.ts";
 import { JetStreamLine } from "./pull-line.ts";
+import { Width } from "./width.ts";
 
 /** What a line and its asks need of their surroundings. */
 export interface PullContext {
@@ -21,6 +22,8 @@ export interface PullContext {
   /** A new subject for answers. */
   inbox(): string;
   nextSubject(queue: string): string;
+  /** What is known of the queue's message sizes. */
+  width(queue: string): Width;
   /** Is there surely no such cursor? */
   gone(queue: string): Promise<boolean>;
 }
@@ -40,6 +43,7 @@ const LARGEST_SLACK: number = 16 * 1024;
 export class Pulls {
   readonly #context: PullContext;
   readonly #lines: Set<JetStreamLine> = new Set();
+  readonly #widths: Map<string, Width> = new Map();
   readonly #tick: NodeJS.Timeout;
 
   constructor(options: PullsOptions) {
@@ -53,6 +57,7 @@ export class Pulls {
       inbox: () => `${base}.${++generation}`,
       nextSubject: options.nextSubject,
       gone: options.gone,
+      width: (queue) => this.#widthOf(queue),
     };
     this.#tick = setInterval(() => {
       const now = performance.now();
@@ -71,12 +76,26 @@ export class Pulls {
     return line;
   }
 
+  /** The cursor is deleted: what was learnt of it goes too. */
+  forget(queue: string): void {
+    this.#widths.delete(queue);
+  }
+
   down(): void {
     for (const line of [...this.#lines]) line.down();
   }
 
   up(): void {
     for (const line of [...this.#lines]) line.up();
+  }
+
+  #widthOf(queue: string): Width {
+    let width = this.#widths.get(queue);
+    if (width === undefined) {
+      width = new Width();
+      this.#widths.set(queue, width);
+    }
+    return width;
   }
 
   async close(): Promise<void> {

@@ -6,7 +6,7 @@
  * Used by: stream, cursors, room-watch. Separate because raw requests are exact (create against update, metadata,
  * max_consumers) and every caller needs the same judgement of their failures.
  */
-import type { Msg } from "@nats-io/nats-core";
+import { errors, type Msg } from "@nats-io/nats-core";
 import { BusError, Code } from "./errors.ts";
 import type { Link } from "./link.ts";
 
@@ -52,15 +52,14 @@ export class Requests {
   }
 
   /** Reads: safe to ask again, so it is, until the read timeout. Throws {@link BusError}. */
-  async read<T>(verb: string, body?: object): Promise<T> {
-    const deadline = Date.now() + this.#options.readTimeout;
+  async read<T>(verb: string, body?: object, timeout: number = this.#options.readTimeout): Promise<T> {
+    const deadline = Date.now() + timeout;
     for (;;) {
       try {
         return await this.#once<T>(verb, body, Math.min(deadline, Date.now() + ATTEMPT_MS));
       } catch (error) {
-        if (!(error instanceof BusError) || !(error.timeout || isTransient(error.code)) || Date.now() >= deadline) {
-          throw error;
-        }
+        if (!(error instanceof BusError) || !(error.timeout || isTransient(error.code))) throw error;
+        if (Date.now() + RETRY_MS >= deadline) throw error;
         await delay(RETRY_MS);
       }
     }
@@ -76,24 +75,24 @@ export class Requests {
       try {
         return await this.#once<T>(verb, body, deadline);
       } catch (error) {
-        if (!(error instanceof BusError) || error.timeout || !isTransient(error.code) || Date.now() >= deadline) {
-          throw error;
-        }
+        if (!(error instanceof BusError) || error.timeout || !isTransient(error.code)) throw error;
+        if (Date.now() + RETRY_MS >= deadline) throw error;
         await delay(RETRY_MS);
       }
     }
   }
 
-  /** Any request on this connection that is safe to send again; `undefined` where nobody listens. */
-  async ask(subject: string, payload: string): Promise<Msg | undefined> {
-    const deadline = Date.now() + this.#options.readTimeout;
-    for (;;) {
-      try {
-        return await this.#send(subject, payload, Math.min(deadline, Date.now() + ATTEMPT_MS));
-      } catch (error) {
-        if (error instanceof BusError && error.code === Code.noResponders && this.#link.up) return undefined;
-        if (!(error instanceof BusError) || Date.now() >= deadline) throw error;
-      }
+  /**
+   * Any request on this connection. False where nobody answered within `timeout` milliseconds; throws
+   * {@link BusError} for anything else that is amiss.
+   */
+  async answered(subject: string, payload: string, timeout: number): Promise<boolean> {
+    try {
+      await this.#send(subject, payload, Date.now() + timeout);
+      return true;
+    } catch (error) {
+      if (error instanceof BusError && (error.timeout || error.code === Code.noResponders)) return false;
+      throw error;
     }
   }
 
@@ -152,9 +151,8 @@ function isTransient(code: number): boolean {
 
 function toBusError(subject: string, error: unknown): BusError {
   if (error instanceof BusError) return error;
-  const name = error instanceof Error ? error.name : "";
   const cause = error instanceof Error ? error.cause : undefined;
-  if (name === "NoRespondersError" || (cause instanceof Error && cause.name === "NoRespondersError")) {
+  if (error instanceof errors.NoRespondersError || cause instanceof errors.NoRespondersError) {
     return new BusError(`${subject}: nobody answers`, { code: Code.noResponders, timeout: false, cause: error });
   }
   if (isPermission(error) || isPermission(cause)) {
@@ -164,7 +162,7 @@ function toBusError(subject: string, error: unknown): BusError {
 }
 
 function isPermission(error: unknown): boolean {
-  return error instanceof Error && error.name === "PermissionViolationError";
+  return error instanceof errors.PermissionViolationError;
 }
 
 function delay(milliseconds: number): Promise<void> {

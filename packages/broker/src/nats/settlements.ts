@@ -8,6 +8,7 @@
  */
 import type { Settlement } from "../core/bus.ts";
 import { toAckSubject } from "./ack-subject.ts";
+import { BusError } from "./errors.ts";
 import type { Link } from "./link.ts";
 import type { Requests } from "./requests.ts";
 
@@ -25,17 +26,33 @@ const NAK_LATER = encoder.encode('-NAK {"delay":1}');
 /** A sequence that no log reaches: progress on it changes nothing. (The server answers none for sequence 0.) */
 const NEVER_PENDING: number = Number.MAX_SAFE_INTEGER;
 
+const ATTEMPT_MS = 1_000;
+
+export interface SettlementsOptions {
+  readonly link: Link;
+  readonly requests: Requests;
+  readonly stream: string;
+  /** Milliseconds. */
+  readonly timeout: number;
+  /** Is there surely no such cursor? */
+  gone(queue: string): Promise<boolean>;
+}
+
 export class Settlements {
   readonly #link: Link;
   readonly #requests: Requests;
   readonly #stream: string;
+  readonly #timeout: number;
+  readonly #gone: (queue: string) => Promise<boolean>;
   /** Sent while the connection was away: still good for any delivery that the bus remembers. */
   #held: { readonly token: string; readonly how: Settlement }[] = [];
 
-  constructor(link: Link, requests: Requests, stream: string) {
-    this.#link = link;
-    this.#requests = requests;
-    this.#stream = stream;
+  constructor(options: SettlementsOptions) {
+    this.#link = options.link;
+    this.#requests = options.requests;
+    this.#stream = options.stream;
+    this.#timeout = options.timeout;
+    this.#gone = options.gone;
   }
 
   settle(token: string, how: Settlement): void {
@@ -57,7 +74,13 @@ export class Settlements {
 
   /** The bus answers this one after all that were sent before it. */
   async settled(queue: string): Promise<void> {
-    await this.#requests.ask(toAckSubject(this.#stream, queue, NEVER_PENDING, 1), "+WPI");
+    const subject = toAckSubject(this.#stream, queue, NEVER_PENDING, 1);
+    const deadline = Date.now() + this.#timeout;
+    while (!(await this.#requests.answered(subject, "+WPI", ATTEMPT_MS))) {
+      // A cursor that is not there answers nothing, and has nothing to settle.
+      if (await this.#gone(queue)) return;
+      if (Date.now() >= deadline) throw new BusError(`settlements of ${queue}: no answer`, { code: 0, timeout: true });
+    }
   }
 
   up(): void {

@@ -54,6 +54,8 @@ interface StreamInfo {
 const MINIMUM = [2, 12, 5] as const;
 /** The server's own default is 1,000, and -1 does not lift it (design §5). */
 const MAX_CONSUMERS = 100_000;
+/** A server that has just started may still be opening its store. */
+const STARTUP_MS = 3_000;
 
 /** Throws {@link BootError} where the server cannot serve. */
 export async function checkServer(connection: NatsConnection, requests: Requests): Promise<void> {
@@ -68,7 +70,7 @@ export async function checkServer(connection: NatsConnection, requests: Requests
     throw new BootError("nats-server refuses headers: remove `no_header_support` from its configuration");
   }
   try {
-    await requests.read("INFO");
+    await requests.read("INFO", undefined, STARTUP_MS);
   } catch (error) {
     if (hasCode(error, Code.notEnabledForAccount)) {
       throw new BootError(

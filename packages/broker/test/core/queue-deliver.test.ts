@@ -243,8 +243,8 @@ describe("intervals", () => {
 
 describe("expiry", () => {
   it("never delivers what has expired, and delivers what has not", async () => {
-    await site.publish(subject(), 3, { lifetime: "30" });
-    await site.publish(subject(), 3, { first: 3, lifetime: "60000" });
+    await site.publish(subject(), 3, { lifetime: 30 });
+    await site.publish(subject(), 3, { first: 3, lifetime: 60000 });
     await sleep(60);
     const client = new Client(1);
     client.onDeliver = (delivery) => setImmediate(() => client.ack(delivery));
@@ -254,7 +254,7 @@ describe("expiry", () => {
   });
 
   it("delivers a lifetime of 0 to whoever waits, and to nobody else", async () => {
-    await site.publish(subject(), 2, { lifetime: "0" });
+    await site.publish(subject(), 2, { lifetime: 0 });
     await sleep(5);
     const client = new Client(1);
     client.onDeliver = (delivery) => setImmediate(() => client.ack(delivery));
@@ -262,7 +262,7 @@ describe("expiry", () => {
     await until(async () => (await site.bus.cursorState(name))?.pending === 0);
     await sleep(50);
     expect(client.got).toEqual([]);
-    await site.publish(subject(), 1, { first: 2, lifetime: "0" });
+    await site.publish(subject(), 1, { first: 2, lifetime: 0 });
     await until(() => client.got.length === 1);
     expect(client.numbers).toEqual([2]);
   });

@@ -188,8 +188,8 @@ export class Site {
 
   cursor(name: string, options: Partial<CursorOptions> = {}): QueueCursor {
     const cursor = new QueueCursor(name, this.bus, this.topology, {
-      // In these tests a message's properties are its lifetime in decimal, or nothing.
-      expirationOf: (properties) => (properties.length === 0 ? undefined : Number(Buffer.from(properties).toString())),
+      // In these tests a message's properties are its lifetime in eight digits, or two octets of zero.
+      expirationOf: (properties) => (properties.length === 2 ? undefined : Number(Buffer.from(properties).toString())),
       suspectBelow: 0,
       holdsLease: () => this.lease,
       ...options,
@@ -204,7 +204,12 @@ export class Site {
   }
 
   /** Messages whose bodies are the numbers from `first`; resolves when all are stored. */
-  publish(subject: string, count: number, { first = 0, lifetime = "" } = {}): Promise<void> {
+  publish(
+    subject: string,
+    count: number,
+    options: { readonly first?: number; readonly lifetime?: number } = {},
+  ): Promise<void> {
+    const { first = 0, lifetime } = options;
     return new Promise((resolve, reject) => {
       let left = count;
       const sink: PublishSink = {
@@ -214,7 +219,8 @@ export class Site {
         },
       };
       for (let number = first; number < first + count; number++) {
-        this.bus.publish(subject, Buffer.from(lifetime), [Buffer.from(String(number))], sink, number);
+        const properties = lifetime === undefined ? Buffer.alloc(2) : Buffer.from(String(lifetime).padStart(8, "0"));
+        this.bus.publish(subject, properties, [Buffer.from(String(number))], sink, number);
       }
     });
   }

@@ -210,18 +210,21 @@ export class BucketWatch implements Watch {
   async #probe(first: number): Promise<void> {
     if (this.#probing) return;
     this.#probing = true;
-    for (let pause = first; ; pause = Math.min(Math.max(pause * 2, FIRST_PAUSE), LAST_PAUSE)) {
+    let pause = first;
+    do {
       if (pause > 0) await elapsed(pause);
-      if (this.#state === "ended" || (this.#state === "settled" && this.#waiters.length === 0)) break;
+      const position = this.#position;
       await this.#ask().catch((error: unknown) => {
         const code = codeOf(error);
         if (code === ERROR.consumerNotFound || code === ERROR.streamNotFound) this.#reopen();
       });
-    }
+      pause = position === this.#position ? Math.min(Math.max(pause * 2, FIRST_PAUSE), LAST_PAUSE) : FIRST_PAUSE;
+    } while (this.#state === "unsettled" || (this.#state === "settled" && this.#waiters.length > 0));
     this.#probing = false;
   }
 
   async #ask(): Promise<void> {
+    if (this.#state === "ended" || (this.#state === "settled" && this.#waiters.length === 0)) return;
     const generation = this.#generation;
     const gaps = this.#gaps;
     const last = await this.#bucket.lastRevision();
