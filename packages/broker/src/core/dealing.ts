@@ -28,6 +28,7 @@ export class Dealing implements Puller, SieveSink, Settler {
   readonly #held: HeldDeliveries;
   readonly #settling: Settling;
   readonly #redelivery: Redelivery;
+  readonly #lost: () => void;
   #ended: boolean = false;
   /** Of what came at the bus's first attempt: the bus had given out nothing above it before. */
   #highestNew = 0;
@@ -43,7 +44,9 @@ export class Dealing implements Puller, SieveSink, Settler {
     held: HeldDeliveries,
     settling: Settling,
     redelivery: Redelivery,
+    lost: () => void,
   ) {
+    this.#lost = lost;
     this.#name = name;
     this.#bus = bus;
     this.#options = options;
@@ -67,6 +70,10 @@ export class Dealing implements Puller, SieveSink, Settler {
     if (message.attempts === 1 && message.sequence > this.#highestNew) this.#highestNew = message.sequence;
     if (this.#ended || this.#held.renew(message)) return;
     this.sieve.pass(message, pull);
+  }
+
+  lost(): void {
+    this.#lost();
   }
 
   dealt(): Promise<void> {

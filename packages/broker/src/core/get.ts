@@ -35,7 +35,7 @@ export class Getter {
   get(acknowledge: boolean): Promise<Delivery | undefined> {
     return new Promise((resolve, reject) => {
       this.#callers.push({ acknowledge, resolve, reject });
-      if (this.#callers.length === 1) void this.#turns.run(() => this.#serve());
+      if (this.#callers.length === 1) void this.#turns.run(() => this.#serve(false));
     });
   }
 
@@ -46,7 +46,8 @@ export class Getter {
     await line?.close().catch(() => undefined);
   }
 
-  async #serve(): Promise<void> {
+  /** `again`: an ask of theirs was lost before. */
+  async #serve(again: boolean): Promise<void> {
     const callers = this.#callers;
     this.#callers = [];
     try {
@@ -57,6 +58,13 @@ export class Getter {
         const answer = await this.#round(callers);
         if (answer === "empty") break;
         if (answer === "unsure") await sleep(++unsure);
+        if (answer === "lost") {
+          if (!this.#desk.bus.present || again)
+            throw new Error(`the bus went away while '${this.#desk.name}' was read`);
+          await this.close();
+          this.#later(callers);
+          return;
+        }
       }
       for (const caller of callers) caller.resolve(undefined);
     } catch (error) {
@@ -65,15 +73,28 @@ export class Getter {
     }
   }
 
+  /** After this turn: what was on its way is nobody's now, so a sweep puts it back, and it is taken again. */
+  #later(callers: Caller[]): void {
+    this.#callers.unshift(...callers);
+    void this.#desk.options
+      .sweep(this.#desk.name)
+      .then(() => this.#turns.run(() => this.#serve(true)))
+      .catch((error: unknown) => {
+        const waiting = this.#callers;
+        this.#callers = [];
+        for (const caller of waiting) caller.reject(error);
+      });
+  }
+
   /** One ask for all that still wait. */
-  async #round(callers: Caller[]): Promise<"more" | "empty" | "unsure"> {
+  async #round(callers: Caller[]): Promise<"more" | "empty" | "unsure" | "lost"> {
     const { name, bus, held, options } = this.#desk;
     this.#line ??= new NoWaitLine(bus, name);
     const asked = Date.now();
     const { messages, why } = await this.#line.ask(callers.length);
     for (const message of messages) await this.#give(message, asked, callers);
     if (why === undefined) return "more";
-    if (why === "lost") throw new Error(`the bus went away while queue '${name}' was read`);
+    if (why === "lost") return "lost";
     if (why !== "expired") return "empty";
     // Others wait for messages too, which says little of the queue: look whether there is one that nobody holds.
     const state = await bus.cursorState(name);

@@ -28,6 +28,8 @@ export interface Puller {
   recalling(): void;
   /** The line is dead and everything that arrived was dealt or refused: resolves when what was put back is back. */
   recalled(pull: Pull): Promise<void>;
+  /** The bus lost what was asked for without going away (it changed its leader): what was under way is nobody's. */
+  lost(): void;
 }
 
 /** When to try again after a line was lost and nobody said that the bus is away: the bus itself waits before it says so. */
@@ -181,7 +183,9 @@ export class Pulling {
     this.#retry = setTimeout(
       () => {
         this.#retry = undefined;
-        if (this.#pull?.lost && !this.#away) this.#begin(this.#pull);
+        if (!this.#pull?.lost || this.#away) return;
+        if (why === "lost") this.#puller.lost();
+        else this.#begin(this.#pull);
       },
       why === "gone" ? AFTER_GONE : AFTER_LOSS,
     );

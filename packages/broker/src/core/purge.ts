@@ -10,16 +10,28 @@ import { type Desk, isExpired } from "./desk.ts";
 import { NoWaitLine } from "./no-wait.ts";
 
 const BATCH = 1_000;
+/** How far a purge came: `lost` means that the bus lost an ask, and that a sweep must put back what was on its way. */
+export interface Purged {
+  /** How many messages were in the queue and are gone; those that had expired do not count. */
+  readonly messages: number;
+  readonly lost: boolean;
+}
 
-/** Resolves to how many messages were in the queue and are gone; those that had expired do not count. */
-export async function purge(desk: Desk): Promise<number> {
-  const { pulling, settling, bus, topology } = desk;
+/** What is purged was in the log by now. */
+export async function purgeEnd({ bus, topology, settling }: Desk): Promise<number> {
+  await settling.settled();
+  const last = await bus.lastSequence();
+  // Once is enough: what is purged was published before, so every interval that holds it is known after this.
+  await topology.fence();
+  return last;
+}
+
+/** Takes and acknowledges what is ready up to `last`. */
+export async function purge(desk: Desk, last: number): Promise<Purged> {
+  const { pulling, settling } = desk;
   await pulling.pause();
   try {
     await settling.settled();
-    const last = await bus.lastSequence();
-    // Once is enough: what is purged was published before, so every interval that holds it is known after this.
-    await topology.fence();
     const purged = await takeAll(desk, last);
     await settling.settled();
     return purged;
@@ -28,7 +40,7 @@ export async function purge(desk: Desk): Promise<number> {
   }
 }
 
-async function takeAll(desk: Desk, last: number): Promise<number> {
+async function takeAll(desk: Desk, last: number): Promise<Purged> {
   const { bus, name, held, settling, redelivery, dealing, options } = desk;
   const line = new NoWaitLine(bus, name);
   /** Younger than the purge; kept until the end, or it would come again and again. */
@@ -50,9 +62,9 @@ async function takeAll(desk: Desk, last: number): Promise<number> {
         settling.finish(message);
         if (dealing.sieve.holds(message) && !isExpired(message, options, 0)) purged++;
       }
-      if (why === "lost") throw new Error(`the bus went away while queue '${name}' was purged`);
-      if (past || why === "empty" || why === "gone") return purged;
-      if (why === "expired" && !(await isLeft(desk, younger.length))) return purged;
+      if (past || why === "empty" || why === "gone") return { messages: purged, lost: false };
+      if (why === "lost") return { messages: purged, lost: true };
+      if (why === "expired" && !(await isLeft(desk, younger.length))) return { messages: purged, lost: false };
     }
   } finally {
     await line.close().catch(() => undefined);
@@ -64,8 +76,8 @@ async function takeAll(desk: Desk, last: number): Promise<number> {
 }
 
 /** An ask whose time was up says nothing of the queue. */
-async function isLeft({ bus, name, held, settling }: Desk, younger: number): Promise<boolean> {
-  await settling.settled();
+async function isLeft({ bus, name, held, settling, options }: Desk, younger: number): Promise<boolean> {
+  const [elsewhere] = await Promise.all([options.heldElsewhere(name), settling.settled()]);
   const state = await bus.cursorState(name);
-  return state !== undefined && (state.pending > 0 || state.ackPending > held.size + younger);
+  return state !== undefined && (state.pending > 0 || state.ackPending > held.size + elsewhere.size + younger);
 }

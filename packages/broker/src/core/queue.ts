@@ -15,7 +15,7 @@ import { Getter } from "./get.ts";
 import { HeldDeliveries } from "./held.ts";
 import type { Delivery } from "./message.ts";
 import { Pulling, type PullingState } from "./pulling.ts";
-import { purge } from "./purge.ts";
+import { purge, purgeEnd } from "./purge.ts";
 import { Redelivery } from "./redelivery.ts";
 import { Settling } from "./settling.ts";
 import { LocalSubscription } from "./subscription.ts";
@@ -24,6 +24,9 @@ import { Turns } from "./turns.ts";
 import type { SubscribeOptions, Subscriber } from "./verbs.ts";
 
 export type { CursorOptions } from "./desk.ts";
+
+/** How often an ask of a purge may be lost by a bus that is there (it changed its leader). */
+const PURGE_ROUNDS = 3;
 
 const NOWHERE: ReadonlySet<number> = new Set<number>();
 
@@ -54,7 +57,8 @@ export class QueueCursor {
     this.#held = new HeldDeliveries(bus, holdsLease);
     this.#settling = new Settling(name, bus, holdsLease);
     this.#redelivery = new Redelivery(options.suspectBelow);
-    this.#dealing = new Dealing(name, bus, topology, options, this.#held, this.#settling, this.#redelivery);
+    const lost = (): void => void this.#recover(++this.#recovery);
+    this.#dealing = new Dealing(name, bus, topology, options, this.#held, this.#settling, this.#redelivery, lost);
     this.#pulling = new Pulling(name, bus, this.#dealing);
     this.#woken = (subscription) => {
       this.#dealing.subscriptions.wake(subscription);
@@ -115,7 +119,7 @@ export class QueueCursor {
    * that were; expired ones do not count.
    */
   purge(): Promise<number> {
-    return this.#turns.run(async () => (this.#gone ? 0 : purge(this.#desk)));
+    return this.#purge();
   }
 
   /** Ready messages: exact but where the log's end is too far to look (then a bound, which is noted once). */
@@ -209,6 +213,24 @@ export class QueueCursor {
     this.#dealing.end();
     this.#held.forget();
     await this.#settling.settled();
+  }
+
+  async #purge(): Promise<number> {
+    let messages = 0;
+    let last: number | undefined;
+    for (let round = 1; ; round++) {
+      const purged = await this.#turns.run(async () => {
+        if (this.#gone) return { messages: 0, lost: false };
+        last ??= await purgeEnd(this.#desk);
+        return purge(this.#desk, last);
+      });
+      messages += purged.messages;
+      if (!purged.lost) return messages;
+      if (!this.#desk.bus.present || round === PURGE_ROUNDS)
+        throw new Error(`the bus went away while queue '${this.name}' was purged`);
+      // What was on its way is nobody's now: it is put back, and taken again.
+      await this.#options.sweep(this.name);
+    }
   }
 
   async #recover(recovery: number): Promise<void> {

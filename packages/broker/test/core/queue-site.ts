@@ -12,7 +12,7 @@ import { openBucket, type Queue, Topology } from "@amqp/topology";
 import { antichain, implicitFilter, isFault, toFilters } from "@amqp/translator";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { expect } from "vitest";
-import type { PublishSink } from "../../src/core/bus.ts";
+import type { Bus, PublishSink } from "../../src/core/bus.ts";
 import { Credit } from "../../src/core/credit.ts";
 import type { Delivery } from "../../src/core/message.ts";
 import { type CursorOptions, QueueCursor } from "../../src/core/queue.ts";
@@ -187,11 +187,17 @@ export class Site {
   }
 
   cursor(name: string, options: Partial<CursorOptions> = {}): QueueCursor {
-    const cursor = new QueueCursor(name, this.bus, this.topology, {
+    return this.cursorOn(name, this.bus, options);
+  }
+
+  cursorOn(name: string, bus: Bus, options: Partial<CursorOptions> = {}): QueueCursor {
+    const cursor: QueueCursor = new QueueCursor(name, bus, this.topology, {
       // In these tests a message's properties are its lifetime in eight digits, or two octets of zero.
       expirationOf: (properties) => (properties.length === 2 ? undefined : Number(Buffer.from(properties).toString())),
       suspectBelow: 0,
       holdsLease: () => this.lease,
+      heldElsewhere: async () => new Set(),
+      sweep: () => cursor.sweep(),
       ...options,
     });
     this.#cursors.add(cursor);

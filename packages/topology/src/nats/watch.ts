@@ -18,6 +18,7 @@ import { AckPolicy, DeliverPolicy, type JetStreamManager, ReplayPolicy } from "@
 import { createInbox, type Msg, type NatsConnection, nanos, nuid, type Subscription } from "@nats-io/nats-core";
 import type { BucketListener, Watch } from "../bucket.ts";
 import { ERROR, isGone, positionOf } from "./api.ts";
+import { Waiters } from "./waiters.ts";
 
 /** What a watch needs to know of its bucket. */
 export interface Watched {
@@ -29,12 +30,6 @@ export interface Watched {
   lastRevision(): Promise<number>;
   /** Whether the stream still holds anything above this revision, asked of its leader. */
   holdsAbove(revision: number): Promise<boolean>;
-}
-
-interface Waiter {
-  readonly revision: number;
-  resolve(): void;
-  reject(error: Error): void;
 }
 
 const HEARTBEAT = 1_000;
@@ -53,9 +48,7 @@ export class BucketWatch implements Watch {
   readonly #told = new Map<string, number>();
   /** The keys of this consumer's replay, until it has settled. */
   #replayed: Set<string> | undefined;
-  #waiters: Waiter[] = [];
-  /** Everything at or below it has been told. */
-  #upTo = 0;
+  readonly #waiters = new Waiters();
   /** The revision of the latest entry of this consumer. */
   #position = 0;
   #gaps = 0;
@@ -92,7 +85,7 @@ export class BucketWatch implements Watch {
 
   caughtUp(revision: number): Promise<void> {
     if (this.#state === "ended") return Promise.reject(new Error("the watch of the bucket has ended"));
-    return revision <= this.#upTo ? Promise.resolve() : this.#wait(revision);
+    return revision <= this.#waiters.reached ? Promise.resolve() : this.#wait(revision);
   }
 
   async stop(): Promise<void> {
@@ -104,10 +97,9 @@ export class BucketWatch implements Watch {
   }
 
   #wait(revision: number): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#waiters.push({ revision, resolve, reject });
-      void this.#probe(FIRST_PAUSE);
-    });
+    const told = this.#waiters.wait(revision);
+    void this.#probe(FIRST_PAUSE);
+    return told;
   }
 
   /** Makes this generation's consumer, which replays the latest entry of every key and goes on from there. */
@@ -116,7 +108,8 @@ export class BucketWatch implements Watch {
     const last = await this.#bucket.lastRevision();
     if (generation !== this.#generation) return;
     // What was answered from revisions that no longer exist cannot be taken back: fail closed (HIP §5).
-    if (last < this.#upTo) throw new BucketGone(`the bucket went back from revision ${this.#upTo} to ${last}`);
+    const { reached } = this.#waiters;
+    if (last < reached) throw new BucketGone(`the bucket went back from revision ${reached} to ${last}`);
     const inbox = createInbox();
     this.#delivered = 0;
     this.#position = 0;
@@ -183,7 +176,7 @@ export class BucketWatch implements Watch {
     }
     this.#position = revision;
     this.#tell(message, revision);
-    if (this.#state === "settled") this.#reach(revision);
+    if (this.#state === "settled") this.#waiters.reach(revision);
     else void this.#probe(0);
   }
 
@@ -219,12 +212,12 @@ export class BucketWatch implements Watch {
         if (code === ERROR.consumerNotFound || code === ERROR.streamNotFound) this.#reopen();
       });
       pause = position === this.#position ? Math.min(Math.max(pause * 2, FIRST_PAUSE), LAST_PAUSE) : FIRST_PAUSE;
-    } while (this.#state === "unsettled" || (this.#state === "settled" && this.#waiters.length > 0));
+    } while (this.#state === "unsettled" || (this.#state === "settled" && !this.#waiters.empty));
     this.#probing = false;
   }
 
   async #ask(): Promise<void> {
-    if (this.#state === "ended" || (this.#state === "settled" && this.#waiters.length === 0)) return;
+    if (this.#state === "ended" || (this.#state === "settled" && this.#waiters.empty)) return;
     const generation = this.#generation;
     const gaps = this.#gaps;
     const last = await this.#bucket.lastRevision();
@@ -255,15 +248,7 @@ export class BucketWatch implements Watch {
         this.#listener.entry({ key, value: undefined, revision });
       }
     }
-    this.#reach(revision);
-  }
-
-  #reach(revision: number): void {
-    if (revision > this.#upTo) this.#upTo = revision;
-    if (this.#waiters.length === 0) return;
-    const waiters = this.#waiters;
-    this.#waiters = waiters.filter((waiter) => waiter.revision > this.#upTo);
-    for (const waiter of waiters) if (waiter.revision <= this.#upTo) waiter.resolve();
+    this.#waiters.reach(revision);
   }
 
   async #followConnection(): Promise<void> {
@@ -289,9 +274,7 @@ export class BucketWatch implements Watch {
     this.#generation++;
     clearInterval(this.#clock);
     this.#inbox?.unsubscribe();
-    const waiters = this.#waiters;
-    this.#waiters = [];
-    for (const waiter of waiters) waiter.reject(error);
+    this.#waiters.fail(error);
   }
 }
 

@@ -1,0 +1,210 @@
+/** A queue whose bus or whose process dies: what is held stays held, what is nobody's comes back at once. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { Bus, PullLine, PullSink } from "../../src/core/bus.ts";
+import type { QueueCursor } from "../../src/core/queue.ts";
+import { Client, numbers, Site, until } from "./queue-site.ts";
+
+let site: Site;
+let cursor: QueueCursor;
+let name = "";
+let count = 0;
+
+beforeAll(async () => {
+  site = await Site.open();
+});
+
+afterAll(async () => {
+  await site.close();
+});
+
+beforeEach(async () => {
+  name = `crash-${count++}`;
+  await site.declare(name);
+  cursor = site.cursor(name);
+});
+
+const subject = (): string => `amqp._.${name}`;
+const acknowledged = (client: Client) => ({ acknowledge: true, exclusive: false, credits: client.credits });
+
+describe("a process that died", () => {
+  it("leaves nothing behind that a sweep does not put back, in order and flagged", async () => {
+    const dead = new Client(100);
+    cursor.subscribe(dead, acknowledged(dead));
+    await site.publish(subject(), 200);
+    await until(() => dead.got.length === 100);
+    for (const delivery of dead.got.slice(0, 10)) delivery.settle("complete");
+    for (const delivery of dead.got.slice(50, 60)) delivery.settle("complete");
+    await site.bus.settled(name);
+    site.abandon(cursor);
+    const next = site.cursor(name, { suspectBelow: await site.bus.lastSequence() });
+    const held = await next.get(true);
+    expect(held && Number(Buffer.from(held.body).toString())).toBe(100);
+    await next.sweep();
+    const client = new Client(500);
+    next.subscribe(client, acknowledged(client));
+    await until(() => client.got.length === 179);
+    expect(client.numbers).toEqual([...numbers(40, 10), ...numbers(40, 60), ...numbers(99, 101)]);
+    expect(client.got.slice(0, 80).every(({ redelivered }) => redelivered)).toBe(true);
+    client.ackAll();
+    held?.settle("complete");
+    await site.expectEmpty(name);
+    await next.close();
+  });
+
+  it("spares what other replicas hold", async () => {
+    await site.publish(subject(), 5);
+    const other = new Client(3);
+    cursor.subscribe(other, acknowledged(other));
+    await until(() => other.got.length === 3);
+    const next = site.cursor(name, { heldElsewhere: async () => new Set(cursor.heldSequences) });
+    expect(await next.ready()).toBe(2);
+    await next.sweep(new Set(cursor.heldSequences));
+    expect(await next.ready()).toBe(2);
+    expect(await next.purge()).toBe(2);
+    other.ackAll();
+    await cursor.close();
+    await site.expectEmpty(name);
+    await next.close();
+  });
+});
+
+describe("a bus that loses what it was asked", () => {
+  /** The real bus, whose next pull is cut off with whatever is under way, as at a change of leader. */
+  function cutting(bus: Bus): Bus {
+    let cut = false;
+    return new Proxy(bus, {
+      get: (target, property) => {
+        const value: unknown = Reflect.get(target, property, target);
+        if (property !== "openPull" || cut) return typeof value === "function" ? value.bind(target) : value;
+        return (queue: string, sink: PullSink): PullLine => {
+          cut = true;
+          let asked = 0;
+          const line = target.openPull(queue, { message: () => {}, ended: () => {} });
+          return {
+            ask: (count, wait) => {
+              asked += count;
+              line.ask(count, wait);
+              setTimeout(() => sink.ended(asked, "lost"), 50);
+            },
+            takeBack: () => line.takeBack(),
+          };
+        };
+      },
+    });
+  }
+
+  it("delivers what was under way again, in order", async () => {
+    await site.publish(subject(), 100);
+    const own = site.cursorOn(name, cutting(site.bus));
+    const client = new Client(60);
+    own.subscribe(client, acknowledged(client));
+    await until(() => client.got.length === 60);
+    expect(client.numbers).toEqual(numbers(60));
+    await own.close();
+  });
+
+  it("reads and purges what was under way", async () => {
+    await site.publish(subject(), 10);
+    const reader = site.cursorOn(name, cutting(site.bus));
+    const got = await reader.get(true);
+    expect(got && Number(Buffer.from(got.body).toString())).toBe(0);
+    const elsewhere = (): ReadonlySet<number> => new Set(reader.heldSequences);
+    const purger: QueueCursor = site.cursorOn(name, cutting(site.bus), {
+      heldElsewhere: async () => elsewhere(),
+      sweep: () => purger.sweep(elsewhere()),
+    });
+    expect(await purger.purge()).toBe(9);
+    got?.settle("complete");
+    await site.expectEmpty(name);
+    await reader.close();
+    await purger.close();
+  });
+});
+
+describe("a bus that died", () => {
+  it("is healed: held messages stay with their clients, put back ones come at once, none is lost or had twice", async () => {
+    const client = new Client(30);
+    cursor.subscribe(client, acknowledged(client));
+    await site.publish(subject(), 100);
+    await until(() => client.got.length === 30);
+    // Long enough ago that the bus has written it down.
+    await sleep(300);
+    const [held] = client.got;
+    await site.crash();
+    // The same delivery settles still, and everything goes on.
+    client.ackAll();
+    await until(() => client.got.length === 60, 10_000);
+    expect(client.numbers).toEqual(numbers(60));
+    expect(held?.redelivered).toBe(false);
+    while (client.got.length < 100) {
+      client.ackAll();
+      await sleep(5);
+    }
+    client.ackAll();
+    expect(client.numbers).toEqual(numbers(100));
+    await site.expectEmpty(name);
+    await cursor.close();
+  }, 30_000);
+
+  it("brings back what was put back just before it died, flagged, without the ack wait", async () => {
+    await site.publish(subject(), 50);
+    const client = new Client(50);
+    const subscription = cursor.subscribe(client, acknowledged(client));
+    await until(() => client.got.length === 50);
+    subscription.cancel();
+    cursor.requeue(client.got.slice(20));
+    await site.bus.settled(name);
+    await site.crash();
+    const next = new Client(100);
+    cursor.subscribe(next, acknowledged(next));
+    await until(() => next.got.length === 30, 10_000);
+    expect(next.numbers.sort((a, b) => a - b)).toEqual(numbers(30, 20));
+    expect(next.got.every(({ redelivered }) => redelivered)).toBe(true);
+    client.ackAll();
+    next.ackAll();
+    await site.expectEmpty(name);
+    await cursor.close();
+  }, 30_000);
+
+  it("settles when it is back what was settled while it was away", async () => {
+    await site.publish(subject(), 10);
+    const client = new Client(10);
+    cursor.subscribe(client, acknowledged(client));
+    await until(() => client.got.length === 10);
+    await sleep(300);
+    const crashed = site.crash(300);
+    await sleep(150);
+    for (const delivery of client.got.slice(0, 8)) delivery.settle("complete");
+    cursor.requeue(client.got.slice(8));
+    client.credits[0]?.grant(10);
+    await crashed;
+    await until(() => client.got.length === 12, 10_000);
+    await sleep(100);
+    expect(client.numbers).toEqual([...numbers(10), 8, 9]);
+    expect(client.got.slice(10).every(({ redelivered }) => redelivered)).toBe(true);
+    client.ackAll();
+    await site.expectEmpty(name);
+    await cursor.close();
+  }, 30_000);
+
+  it("flags what was acknowledged in its last moments and comes again, and delivers no copy of what is held", async () => {
+    await site.publish(subject(), 1_000);
+    const client = new Client(1_000);
+    client.onDeliver = (delivery) => {
+      // Every second one is acknowledged at once, the others stay held.
+      if (delivery.sequence % 2 === 0) client.ack(delivery);
+    };
+    cursor.subscribe(client, acknowledged(client));
+    await until(() => client.got.length === 1_000);
+    const held = new Set([...client.unsettled].map(({ sequence }) => sequence));
+    await site.crash();
+    await sleep(1_000);
+    const again = client.got.slice(1_000);
+    expect(again.every(({ redelivered }) => redelivered)).toBe(true);
+    expect(again.filter(({ sequence }) => held.has(sequence))).toEqual([]);
+    client.ackAll();
+    await until(async () => (await site.bus.cursorState(name))?.ackPending === 0, 10_000);
+    await cursor.close();
+  }, 30_000);
+});
