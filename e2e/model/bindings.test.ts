@@ -11,17 +11,20 @@ import { Difference, type Place, run } from "./runner.ts";
 const STEPS = Number(process.env.AMQP_MODEL_STEPS ?? 1_000);
 const [only, count] = [process.env.AMQP_MODEL_SEED, Number(process.env.AMQP_MODEL_SEEDS ?? 3)];
 const SEEDS = only === undefined ? Array.from({ length: count }, (_, seed) => seed + 1) : [Number(only)];
-const SHRINKING = 30_000;
+/** Milliseconds spent on a shorter history. */
+const SHRINKING = Number(process.env.AMQP_MODEL_SHRINKING ?? 30_000);
 
 describe("a broker against the model of AMQP", () => {
-  it.each(SEEDS)("seed %i", { timeout: 120_000 + STEPS * 50 }, async (seed) => {
+  it.each(SEEDS)("seed %i", { timeout: 60_000 + STEPS * 50 + SHRINKING }, async (seed) => {
     const operations = history(seed, STEPS);
     const place = await thisPlace();
     const difference = await differenceIn(place, operations);
     if (difference === undefined) return;
-    const failing = operations.slice(0, difference.step + 1);
-    const shortest = await shrink(failing, async (part) => (await differenceIn(place, part)) !== undefined, SHRINKING);
-    const last = (await differenceIn(place, shortest)) ?? difference;
+    const quick: Place = { ...place, timeout: 1_000 };
+    const fails = async (part: readonly Operation[]): Promise<boolean> =>
+      (await differenceIn(quick, part)) !== undefined;
+    const shortest = await shrink(difference.done, fails, SHRINKING);
+    const last = (await differenceIn(quick, shortest)) ?? difference;
     expect.fail(
       `seed ${seed}, step ${difference.step}: ${difference.message}\n` +
         `the shortest history found (${shortest.length} steps) ends in: ${last.message}\n${spell(shortest)}`,
@@ -45,8 +48,8 @@ describe("a broker against the model of AMQP", () => {
 async function thisPlace(): Promise<Place> {
   const { host, port } = await target();
   return isReference
-    ? { host, port, requeueing: "in place", patience: 2_000 }
-    : { host, port, requeueing: "in order of settlement", patience: 0 };
+    ? { host, port, requeueing: "in place", patience: 2_000, timeout: 5_000 }
+    : { host, port, requeueing: "in order of settlement", patience: 0, timeout: 5_000 };
 }
 
 async function differenceIn(place: Place, operations: readonly Operation[]): Promise<Difference | undefined> {

@@ -99,8 +99,8 @@ export function history(seed: number, steps: number): readonly Operation[] {
 }
 
 /** The binding key that an operation means on an exchange of this kind. */
-export function bindingKey(kind: Kind, key: number): string {
-  const keys = BINDING_KEYS[kind];
+export function bindingKey(kind: Kind | undefined, key: number): string {
+  const keys = kind === undefined ? [] : BINDING_KEYS[kind];
   return keys[key % keys.length] ?? "";
 }
 

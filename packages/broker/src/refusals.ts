@@ -200,7 +200,7 @@ export const REFUSALS = {
     scope: "connection",
     text: "negotiated {argument} = {wanted} is lower than the minimum allowed value ({present})",
   },
-  "no-vhost": { code: 530, scope: "connection", text: "vhost {wanted} not found; there is one vhost, '/'" },
+  "no-vhost": { code: 530, scope: "connection", text: "vhost {wanted} not found" },
   "handshake-late": {
     code: 320,
     scope: "connection",

@@ -64,6 +64,9 @@ export class NatsServer {
     const args = ["-a", "127.0.0.1", "-p", port, "-js", "-sd", store, "--ports_file_dir", ports];
     const child = spawn(process.env.NATS_SERVER_BIN ?? "nats-server", args, { stdio: "ignore" });
     this.#process = child;
+    const end = (): void => void child.kill("SIGKILL");
+    process.once("exit", end);
+    child.once("exit", () => process.off("exit", end));
     child.once("error", (error) => {
       throw error;
     });

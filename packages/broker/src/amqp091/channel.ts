@@ -18,7 +18,7 @@ import {
   type MethodOf,
   methodName,
 } from "@amqp/codec";
-import type { Delivery, Outcome as Ending } from "../core/message.ts";
+import type { Delivery } from "../core/message.ts";
 import type { Session, Verbs } from "../core/verbs.ts";
 import { isRefusal, type Refusal, refuse } from "../refusals.ts";
 import { Confirms } from "./confirms.ts";
@@ -38,6 +38,16 @@ export interface Command {
   readonly content: Content;
   /** Found before its turn (a body too large): answered in its turn. */
   readonly refusal?: Refusal;
+}
+
+/** What is left of a channel that ended. */
+export interface Ended {
+  /** Resolves when its consumers are cancelled and the auto-delete queues that went with them are gone. */
+  readonly cancelled: Promise<unknown>;
+  /** What it held, for the caller to requeue. */
+  readonly held: readonly Delivery[];
+  /** Commands that came and did not run. */
+  readonly dropped: readonly Command[];
 }
 
 const NO_BODY: readonly Uint8Array[] = [];
@@ -67,6 +77,8 @@ export class Channel {
   readonly #lane: Lane<Command>;
   #state: "open" | "closing" | "closed" = "open";
   #assembling = 0;
+  /** Consumers whose queue is gone, to be told when the command that runs is answered. */
+  readonly #cancelled: string[] = [];
 
   constructor(number: number, connection: Connection, verbs: Verbs, session: Session) {
     this.number = number;
@@ -157,31 +169,14 @@ export class Channel {
     return this.#lane.takeNext(isBind).map((command) => command.method);
   }
 
-  /** Ends deliveries that were taken out of {@link unacked}, and gives their credit back. */
-  settle(held: readonly Held[], how: Ending): void {
-    if (how === "requeue") this.verbs.requeue(held.map((one) => one.delivery));
-    else for (const one of held) one.delivery.settle(how);
-    let consumer: Consumer | undefined;
-    let run = 0;
-    let consumed = 0;
-    for (const one of held) {
-      if (one.consumer !== consumer) {
-        consumer?.prefetch.settled(run);
-        consumer = one.consumer;
-        run = 0;
-      }
-      run++;
-      if (one.consumer !== undefined) consumed++;
-    }
-    consumer?.prefetch.settled(run);
-    if (consumed > 0) this.prefetch.settled(consumed);
-  }
-
   /** The queue of a consumer is gone: its client is told, if it wants to know. */
   consumerGone(consumer: Consumer): void {
     if (this.consumers.get(consumer.tag) !== consumer) return;
     this.forgetConsumer(consumer.tag);
-    if (this.connection.notifiesCancel) this.reply("basic.cancel", { consumerTag: consumer.tag, nowait: true });
+    if (!this.connection.notifiesCancel) return;
+    // Behind the answer of the command that did it (queue.delete): a client expects that first.
+    this.#cancelled.push(consumer.tag);
+    if (!this.#lane.pending) this.#sayCancelled();
   }
 
   forgetConsumer(tag: string): void {
@@ -203,14 +198,14 @@ export class Channel {
   }
 
   /** Cancels its consumers and takes out what they held, for the caller to requeue; nothing of it runs any more. */
-  end(): { readonly cancelled: Promise<unknown>; readonly held: readonly Delivery[] } {
+  end(): Ended {
     if (this.#state === "open") this.#state = "closed";
-    this.#lane.stop();
+    const dropped = this.#lane.stop();
     this.#settleAssembling();
     const cancelled = Promise.allSettled([...this.consumers.values()].map((consumer) => consumer.cancel()));
     for (const tag of [...this.consumers.keys()]) this.forgetConsumer(tag);
     this.confirms.abandon();
-    return { cancelled, held: this.unacked.takeAll().map((one) => one.delivery) };
+    return { cancelled, held: this.unacked.takeAll().map((one) => one.delivery), dropped };
   }
 
   #push(method: Method, properties: Uint8Array, body: readonly Uint8Array[], refusal?: Refusal, bodySize = 0): void {
@@ -228,16 +223,20 @@ export class Channel {
         this.#refuse(outcome, method.name);
         return undefined;
       }
-      return outcome.then(
-        (late) => {
+      return outcome
+        .then((late) => {
           if (late !== undefined && this.isOpen) this.#refuse(late, method.name);
-        },
-        (error: unknown) => this.connection.broke(error, method.name),
-      );
+          this.#sayCancelled();
+        })
+        .catch((error: unknown) => this.connection.broke(error, method.name));
     } catch (error) {
       this.connection.broke(error, method.name);
       return undefined;
     }
+  }
+
+  #sayCancelled(): void {
+    for (const consumerTag of this.#cancelled.splice(0)) this.reply("basic.cancel", { consumerTag, nowait: true });
   }
 
   #refuse(refusal: Refusal, method: MethodName): void {
@@ -248,10 +247,12 @@ export class Channel {
     // Outstanding confirms are answered before channel.close (design §7).
     this.confirms.abandon();
     this.#state = "closing";
-    const { held } = this.end();
+    const { held, dropped } = this.end();
     this.verbs.requeue(held);
     this.connection.refusedChannel(this, refusal);
     this.connection.outbox.method(this.number, "channel.close", toClosing(refusal, method));
+    // The client's own channel.close may be among what came before it knew.
+    if (dropped.some((command) => command.method.name === "channel.close")) this.#answerClose();
   }
 
   /** Frames in flight are ignored until close-ok, undecoded but for their ids. */
@@ -262,8 +263,8 @@ export class Channel {
         this.#state = "closed";
         this.connection.forget(this);
         return;
-      case "channel.close": // it crossed ours; the client's close-ok still comes
-        this.connection.outbox.method(this.number, "channel.close-ok", {});
+      case "channel.close":
+        this.#answerClose();
         return;
       case "channel.open":
         this.connection.fail(toClosing(refuse("channel-opened-twice"), "channel.open"));
@@ -271,6 +272,11 @@ export class Channel {
       default:
         return;
     }
+  }
+
+  /** It crossed ours; the client's close-ok still comes. */
+  #answerClose(): void {
+    this.connection.outbox.method(this.number, "channel.close-ok", {});
   }
 
   #settleAssembling(): void {

@@ -42,6 +42,11 @@ export class Lane<C> {
     return this.#waiting.length - this.#first;
   }
 
+  /** A command waits for the bus. */
+  get pending(): boolean {
+    return this.#pending;
+  }
+
   /** The next command; `octets` is how much it holds while it waits. */
   push(command: C, octets: number): void {
     if (this.#stopped) return;
@@ -72,10 +77,12 @@ export class Lane<C> {
     return taken;
   }
 
-  /** Nothing more runs; what waits is dropped. */
-  stop(): void {
+  /** Nothing more runs; what waits is dropped, and given back. */
+  stop(): C[] {
     this.#stopped = true;
-    while (this.length > 0) this.#shift();
+    const dropped: C[] = [];
+    while (this.length > 0) dropped.push(this.#shift());
+    return dropped;
   }
 
   #begin(command: C): void {

@@ -7,6 +7,7 @@ import type { Channel } from "../channel.ts";
 import { Consumer } from "../consumer.ts";
 import type { Handlers } from "../handler.ts";
 import { REPLY_TO_QUEUE } from "../publishing.ts";
+import { settle } from "../settling.ts";
 
 export const BASIC: Handlers<"basic"> = {
   "basic.publish": (channel, fields, content) => channel.publishing.publish(fields, content),
@@ -78,17 +79,17 @@ export const BASIC: Handlers<"basic"> = {
     return undefined;
   },
 
-  "basic.ack": (channel, { deliveryTag, multiple }) => settle(channel, deliveryTag, multiple, "complete"),
+  "basic.ack": (channel, { deliveryTag, multiple }) => settleTag(channel, deliveryTag, multiple, "complete"),
 
   "basic.nack": (channel, { deliveryTag, multiple, requeue }) =>
-    settle(channel, deliveryTag, multiple, requeue ? "requeue" : "discard"),
+    settleTag(channel, deliveryTag, multiple, requeue ? "requeue" : "discard"),
 
   "basic.reject": (channel, { deliveryTag, requeue }) =>
-    settle(channel, deliveryTag, false, requeue ? "requeue" : "discard"),
+    settleTag(channel, deliveryTag, false, requeue ? "requeue" : "discard"),
 
   // Everything outstanding goes back, whatever `requeue` says (HIP §3).
   "basic.recover": (channel) => {
-    channel.settle(channel.unacked.takeAll(), "requeue");
+    settle(channel, channel.unacked.takeAll(), "requeue");
     channel.reply("basic.recover-ok", {});
     return undefined;
   },
@@ -97,14 +98,14 @@ export const BASIC: Handlers<"basic"> = {
 };
 
 /** `multiple` settles all up to the tag, 0 meaning all there are; that none is left is no error then (HIP §3). */
-function settle(channel: Channel, deliveryTag: bigint, multiple: boolean, how: Ending): Refusal | undefined {
+function settleTag(channel: Channel, deliveryTag: bigint, multiple: boolean, how: Ending): Refusal | undefined {
   const tag = Number(deliveryTag);
   if (multiple) {
-    channel.settle(tag === 0 ? channel.unacked.takeAll() : channel.unacked.takeUpTo(tag), how);
+    settle(channel, tag === 0 ? channel.unacked.takeAll() : channel.unacked.takeUpTo(tag), how);
     return undefined;
   }
   const held = channel.unacked.take(tag);
   if (held === undefined) return refuse("unknown-tag", { tag: `${deliveryTag}` });
-  channel.settle([held], how);
+  settle(channel, [held], how);
   return undefined;
 }

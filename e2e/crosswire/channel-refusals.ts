@@ -1,0 +1,400 @@
+// How a client provokes each refusal that closes its channel: what HIP §4 lists, and what a declaration, a publish or a
+// settlement can have wrong. Rows by the names of packages/broker/src/refusals.ts; run by refusals.test.ts.
+
+import type { RefusalName } from "@amqp/broker";
+import { FrameType, fromPlain } from "@amqp/codec";
+import type { AmqpSocket } from "../harness/socket.ts";
+import type { Case, Scene } from "./refused.ts";
+
+async function newQueue({ socket, name }: Scene, options: { exclusive?: boolean } = {}): Promise<string> {
+  const queue = name();
+  socket.send(1, "queue.declare", { queue, autoDelete: true, ...options });
+  await socket.expect("queue.declare-ok");
+  return queue;
+}
+
+async function newExchange(
+  { socket, name }: Scene,
+  type: string,
+  options: { internal?: boolean } = {},
+): Promise<string> {
+  const exchange = name();
+  socket.send(1, "exchange.declare", { exchange, type, ...options });
+  await socket.expect("exchange.declare-ok");
+  return exchange;
+}
+
+async function consume(socket: AmqpSocket, queue: string): Promise<void> {
+  socket.send(1, "basic.consume", { queue, consumerTag: "t" });
+  await socket.expect("basic.consume-ok");
+}
+
+/** The content header of a publish, and nothing of the body that it announces. */
+function header(socket: AmqpSocket, channel: number, bodySize: number): void {
+  socket.send(channel, "basic.publish", { exchange: "", routingKey: "nobody" });
+  const payload = Buffer.alloc(14);
+  payload.writeUInt16BE(60, 0);
+  payload.writeBigUInt64BE(BigInt(bodySize), 4);
+  socket.frame(FrameType.HEADER, channel, payload);
+}
+
+/** HIP §4, row by row, and what else is 540: each answer names what to do instead. */
+export const NOT_IMPLEMENTED: Partial<Record<RefusalName, readonly Case[]>> = {
+  "no-filter": [
+    {
+      when: "declares a headers exchange",
+      method: "exchange.declare",
+      says: /headers.*(topic|direct|fanout)/,
+      provoke: ({ socket, name }) => socket.send(1, "exchange.declare", { exchange: name(), type: "headers" }),
+    },
+    ...["#.a", "a.#.b", "a.b*", "a.>", "*#"].map((routingKey) => ({
+      when: `binds a topic with ${routingKey}`,
+      method: "queue.bind" as const,
+      says: /NATS|wildcard/,
+      provoke: async (scene: Scene) => {
+        const [queue, exchange] = [await newQueue(scene), await newExchange(scene, "topic")];
+        scene.socket.send(1, "queue.bind", { queue, exchange, routingKey });
+      },
+    })),
+    {
+      when: "binds a direct exchange with a wildcard",
+      method: "queue.bind",
+      says: /direct matches literally; use a topic exchange/,
+      provoke: async (scene) => {
+        const [queue, exchange] = [await newQueue(scene), await newExchange(scene, "direct")];
+        scene.socket.send(1, "queue.bind", { queue, exchange, routingKey: "a.*" });
+      },
+    },
+  ],
+  transactions: (["tx.select", "tx.commit", "tx.rollback"] as const).map((method) => ({
+    when: `sends ${method}`,
+    method,
+    says: /confirm\.select/,
+    provoke: ({ socket }) => socket.send(1, method, {}),
+  })),
+  "prefetch-size": [
+    {
+      when: "bounds by octets",
+      method: "basic.qos",
+      says: /message count/,
+      provoke: ({ socket }) => socket.send(1, "basic.qos", { prefetchSize: 1, prefetchCount: 1 }),
+    },
+  ],
+  immediate: [
+    {
+      when: "publishes immediate",
+      method: "basic.publish",
+      says: /publish with mandatory/,
+      provoke: ({ socket, name }) => socket.publish(1, { routingKey: name(), immediate: true }, "x"),
+    },
+  ],
+  "flow-off": [
+    {
+      when: "stops the flow",
+      method: "channel.flow",
+      says: /basic\.cancel.*basic\.qos/,
+      provoke: ({ socket }) => socket.send(1, "channel.flow", { active: false }),
+    },
+  ],
+  "exchange-binding": (["exchange.bind", "exchange.unbind"] as const).map((method) => ({
+    when: `sends ${method}`,
+    method,
+    says: /bind the queue to each exchange/,
+    provoke: ({ socket, name }) => socket.send(1, method, { destination: name(), source: name(), routingKey: "k" }),
+  })),
+  "recover-async": [
+    {
+      when: "recovers without an answer",
+      method: "basic.recover-async",
+      says: /use basic\.recover/,
+      provoke: ({ socket }) => socket.send(1, "basic.recover-async", { requeue: true }),
+    },
+  ],
+  "direct-reply-to": [
+    {
+      when: "consumes amq.rabbitmq.reply-to",
+      method: "basic.consume",
+      says: /exclusive/,
+      provoke: ({ socket }) => socket.send(1, "basic.consume", { queue: "amq.rabbitmq.reply-to", noAck: true }),
+    },
+    {
+      when: "names amq.rabbitmq.reply-to in reply-to",
+      method: "basic.publish",
+      says: /exclusive/,
+      provoke: ({ socket, name }) =>
+        socket.publish(1, { routingKey: name() }, "x", { replyTo: "amq.rabbitmq.reply-to" }),
+    },
+  ],
+  "sender-selected": ["CC", "BCC"].map((key) => ({
+    when: `publishes with ${key}`,
+    method: "basic.publish" as const,
+    says: new RegExp(`${key}.*publish once a routing key`),
+    provoke: ({ socket, name }: Scene) =>
+      socket.publish(1, { routingKey: name() }, "x", { headers: fromPlain({ [key]: ["k"] }) }),
+  })),
+  argument: [
+    ...["x-message-ttl", "x-expires", "x-max-length", "x-dead-letter-exchange", "x-max-priority", "x-unheard-of"].map(
+      (argument) => ({
+        when: `declares a queue with ${argument}`,
+        method: "queue.declare" as const,
+        says: new RegExp(`'${argument}'.*leave it out`),
+        provoke: ({ socket, name }: Scene) =>
+          socket.send(1, "queue.declare", { queue: name(), arguments: fromPlain({ [argument]: 1_000 }) }),
+      }),
+    ),
+    {
+      when: "declares an exchange with an alternate",
+      method: "exchange.declare",
+      says: /'alternate-exchange'.*leave it out/,
+      provoke: ({ socket, name }) => {
+        const alternate = fromPlain({ "alternate-exchange": "other" });
+        socket.send(1, "exchange.declare", { exchange: name(), type: "direct", arguments: alternate });
+      },
+    },
+    {
+      when: "consumes with a priority",
+      method: "basic.consume",
+      says: /'x-priority'.*leave it out/,
+      provoke: async (scene) => {
+        const queue = await newQueue(scene);
+        scene.socket.send(1, "basic.consume", { queue, arguments: fromPlain({ "x-priority": 1 }) });
+      },
+    },
+  ],
+};
+
+/** What is wrong with one command, or with one message. */
+export const WRONG: Partial<Record<RefusalName, readonly Case[]>> = {
+  "no-queue": (["queue.declare", "queue.purge", "basic.get", "basic.consume"] as const).map((method) => ({
+    when: `sends ${method} for none`,
+    method,
+    says: /no queue '.*' in vhost '\/'/,
+    provoke: ({ socket, name }) =>
+      socket.send(1, method, { queue: name(), ...(method === "queue.declare" ? { passive: true } : {}) }),
+  })),
+  "no-exchange": [
+    {
+      when: "publishes to none",
+      method: "basic.publish",
+      says: /no exchange '.*' in vhost '\/'/,
+      provoke: ({ socket, name }) => socket.publish(1, { exchange: name() }, "x"),
+    },
+  ],
+  "queue-locked": [
+    {
+      when: "touches another connection's exclusive queue",
+      method: "queue.declare",
+      says: /exclusive access to locked queue/,
+      provoke: async (scene) => {
+        const other = await scene.another();
+        const queue = await newQueue({ ...scene, socket: other }, { exclusive: true });
+        scene.socket.send(1, "queue.declare", { queue, passive: true });
+      },
+    },
+  ],
+  "exclusive-use": [
+    {
+      when: "wants a consumed queue for itself",
+      method: "basic.consume",
+      says: /in exclusive use/,
+      provoke: async (scene) => {
+        const queue = await newQueue(scene);
+        await consume(scene.socket, queue);
+        scene.socket.send(1, "basic.consume", { queue, consumerTag: "u", exclusive: true });
+      },
+    },
+  ],
+  "default-exchange": [
+    {
+      when: "binds to it",
+      method: "queue.bind",
+      says: /not permitted on the default exchange/,
+      provoke: async (scene) => scene.socket.send(1, "queue.bind", { queue: await newQueue(scene), routingKey: "k" }),
+    },
+  ],
+  "internal-exchange": [
+    {
+      when: "publishes to one",
+      method: "basic.publish",
+      says: /internal exchange/,
+      provoke: async (scene) => {
+        scene.socket.publish(1, { exchange: await newExchange(scene, "fanout", { internal: true }) }, "x");
+      },
+    },
+  ],
+  "inequivalent-queue": [
+    {
+      when: "declares it otherwise",
+      method: "queue.declare",
+      says: /inequivalent arg 'durable'.*received 'true' but current is 'false'/,
+      provoke: async (scene) => {
+        scene.socket.send(1, "queue.declare", { queue: await newQueue(scene), durable: true, autoDelete: true });
+      },
+    },
+  ],
+  "inequivalent-exchange": [
+    {
+      when: "declares it otherwise",
+      method: "exchange.declare",
+      says: /inequivalent arg 'type'.*received 'fanout' but current is 'topic'/,
+      provoke: async (scene) => {
+        scene.socket.send(1, "exchange.declare", { exchange: await newExchange(scene, "topic"), type: "fanout" });
+      },
+    },
+  ],
+  "quorum-property": [
+    {
+      when: "declares a transient quorum queue",
+      method: "queue.declare",
+      says: /invalid property 'non-durable'/,
+      provoke: ({ socket, name }) =>
+        socket.send(1, "queue.declare", { queue: name(), arguments: fromPlain({ "x-queue-type": "quorum" }) }),
+    },
+  ],
+  "queue-in-use": [
+    {
+      when: "deletes a consumed queue if unused",
+      method: "queue.delete",
+      says: /in use/,
+      provoke: async (scene) => {
+        const queue = await newQueue(scene);
+        await consume(scene.socket, queue);
+        scene.socket.send(1, "queue.delete", { queue, ifUnused: true });
+      },
+    },
+  ],
+  "queue-not-empty": [
+    {
+      when: "deletes a queue that holds a message if empty",
+      method: "queue.delete",
+      says: /not empty/,
+      provoke: async (scene) => {
+        const queue = await newQueue(scene, { exclusive: true });
+        scene.socket.publish(1, { routingKey: queue }, "x");
+        scene.socket.send(1, "queue.delete", { queue, ifEmpty: true });
+      },
+    },
+  ],
+  "exchange-in-use": [
+    {
+      when: "deletes a bound exchange if unused",
+      method: "exchange.delete",
+      says: /in use/,
+      provoke: async (scene) => {
+        const [queue, exchange] = [await newQueue(scene, { exclusive: true }), await newExchange(scene, "fanout")];
+        scene.socket.send(1, "queue.bind", { queue, exchange });
+        await scene.socket.expect("queue.bind-ok");
+        scene.socket.send(1, "exchange.delete", { exchange, ifUnused: true });
+      },
+    },
+  ],
+  "no-subject": [
+    {
+      when: "declares a queue with a dot",
+      method: "queue.declare",
+      says: /A-Z a-z 0-9 _ -/,
+      provoke: ({ socket }) => socket.send(1, "queue.declare", { queue: "a.b" }),
+    },
+    {
+      when: "declares an exchange of 129 characters",
+      method: "exchange.declare",
+      says: /128/,
+      provoke: ({ socket }) => socket.send(1, "exchange.declare", { exchange: "x".repeat(129), type: "topic" }),
+    },
+    {
+      when: "declares an exchange of no known kind",
+      method: "exchange.declare",
+      says: /direct.*fanout.*topic/,
+      provoke: ({ socket, name }) => socket.send(1, "exchange.declare", { exchange: name(), type: "nonsense" }),
+    },
+    ...["a.*", "a.#", "a..b", ".a", "a b", "a>"].map((routingKey) => ({
+      when: `publishes with the key ${routingKey}`,
+      method: "basic.publish" as const,
+      says: /routing key/,
+      provoke: ({ socket }: Scene) => socket.publish(1, { routingKey }, "x"),
+    })),
+  ],
+  "no-previous-queue": [
+    {
+      when: "leaves the name out before any declare",
+      method: "basic.get",
+      says: /no previously declared queue/,
+      provoke: ({ socket }) => socket.send(1, "basic.get", {}),
+    },
+  ],
+  "invalid-queue-type": [
+    {
+      when: "declares a stream",
+      method: "queue.declare",
+      says: /invalid arg 'x-queue-type'.*stream/,
+      provoke: ({ socket, name }) =>
+        socket.send(1, "queue.declare", { queue: name(), arguments: fromPlain({ "x-queue-type": "stream" }) }),
+    },
+  ],
+  "unacceptable-type": [
+    {
+      when: "gives a number for a name",
+      method: "queue.declare",
+      says: /invalid arg 'x-queue-type'.*unacceptable_type/,
+      provoke: ({ socket, name }) =>
+        socket.send(1, "queue.declare", { queue: name(), arguments: fromPlain({ "x-queue-type": 7 }) }),
+    },
+  ],
+  "unknown-tag": (["basic.ack", "basic.nack", "basic.reject"] as const).map((method) => ({
+    when: `sends ${method} for what it does not hold`,
+    method,
+    says: /unknown delivery tag 7$/,
+    provoke: ({ socket }) => socket.send(1, method, { deliveryTag: 7n }),
+  })),
+  "foreign-user": [
+    {
+      when: "signs with another's name",
+      method: "basic.publish",
+      says: /user_id property set to 'other' but authenticated user was 'guest'/,
+      provoke: ({ socket, name }) => socket.publish(1, { routingKey: name() }, "x", { userId: "other" }),
+    },
+  ],
+  "invalid-expiration": ["abc", "", "-1", "1.5", " 1"].map((expiration) => ({
+    when: `publishes with the expiration '${expiration}'`,
+    method: "basic.publish" as const,
+    says: /invalid expiration/,
+    provoke: ({ socket, name }: Scene) => socket.publish(1, { routingKey: name() }, "x", { expiration }),
+  })),
+  "message-too-large": [
+    {
+      when: "announces more than the bus takes, before any of it",
+      method: "basic.publish",
+      says: /larger than the bus takes/,
+      provoke: ({ socket }) => header(socket, 1, 64 * 1024 * 1024),
+    },
+  ],
+  "properties-too-large": [
+    {
+      when: "sends properties of 60,000 octets",
+      method: "basic.publish",
+      says: /move them into the body/,
+      provoke: ({ socket, name }) =>
+        socket.publish(1, { routingKey: name() }, "x", { headers: fromPlain({ long: "x".repeat(60_000) }) }),
+    },
+  ],
+  "too-many": [
+    {
+      when: "starts 10,001 consumers",
+      method: "basic.consume",
+      says: /10000 consumers, the limit; use another connection/,
+      within: 30_000,
+      provoke: async (scene) => {
+        const queue = await newQueue(scene, { exclusive: true });
+        for (let tag = 0; tag <= 10_000; tag++) {
+          scene.socket.send(1, "basic.consume", { queue, consumerTag: `${tag}`, nowait: true });
+        }
+      },
+    },
+  ],
+};
+
+/** Announced bodies that never come, on this many channels. */
+export async function announce(socket: AmqpSocket, channels: number, bodySize: number): Promise<void> {
+  for (let channel = 1; channel <= channels; channel++) await socket.channel(channel);
+  for (let channel = 1; channel <= channels; channel++) header(socket, channel, bodySize);
+}
