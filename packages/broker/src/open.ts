@@ -23,7 +23,7 @@ export interface OpenOptions {
   readonly stream?: string;
   /** The key-value bucket's name; `amqp` by default. */
   readonly bucket?: string;
-  /** Replicas of stream and bucket on a NATS cluster; 1 by default. */
+  /** Replicas of stream and bucket on a NATS cluster; by default 1 of new ones, and existing ones keep theirs. */
   readonly replicas?: number;
   /** Octets that the stream may take; unlimited by default. When full, publishes are refused, nothing is dropped. */
   readonly maxBytes?: number;
@@ -43,7 +43,7 @@ export interface BrokerHandle {
 export async function openBroker(options: OpenOptions): Promise<BrokerHandle> {
   const { log, publishing, delivering } = options;
   const busTimeout = options.busTimeout ?? 30_000;
-  const replicas = options.replicas ?? 1;
+  const replicas = options.replicas === undefined ? {} : { replicas: options.replicas };
   const domain = options.domain === undefined ? {} : { domain: options.domain };
   const health = new Health(log, busTimeout);
   const bus = await openBus({
@@ -51,14 +51,14 @@ export async function openBroker(options: OpenOptions): Promise<BrokerHandle> {
     delivering,
     stream: options.stream ?? "AMQP",
     root: ROOT,
-    replicas,
+    ...replicas,
     ...(options.maxBytes === undefined ? {} : { maxBytes: options.maxBytes }),
     ...domain,
     busTimeout,
     listener: health,
     log,
   });
-  const bucket = await openBucket(publishing, { name: options.bucket ?? "amqp", replicas, ...domain });
+  const bucket = await openBucket(publishing, { name: options.bucket ?? "amqp", ...replicas, ...domain });
   const peers = new NatsPeers(publishing, options.bucket ?? "amqp");
   const broker = await Broker.open({ bus, bucket, peers, health, log, expirationOf });
   const server = new Server(broker, log);
