@@ -73,6 +73,11 @@ export const DIFFERENCES = {
     here: "one basic.ack a message, in order",
     clause: "HIP §4.1",
   },
+  "direct-reply-to": {
+    rabbitmq: "replies through the pseudo-queue amq.rabbitmq.reply-to",
+    here: "540 on the channel, naming the exclusive reply queue of tutorial 6",
+    clause: "HIP §2: a queue is a consumer on the stream",
+  },
   "empty-vhost": { rabbitmq: "530 for vhost ''", here: "the same as vhost /", clause: "issue 2, handshake" },
   "tune-refusal": {
     rabbitmq: "drops the socket some seconds after a channel-max or frame-max out of bounds, without a word",

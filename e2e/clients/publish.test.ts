@@ -89,6 +89,16 @@ describe("a message arrives as it was sent", () => {
     expect((await get(channel, queue)).content.equals(body)).toBe(true);
   });
 
+  it("with bodies of 8 MB among small ones, unacknowledged", async () => {
+    const channel = await openConfirmChannel();
+    const queue = await newQueue(channel);
+    const sizes = [10, 8_000_000, 10, 1_000_000, 8_000_000, 10];
+    const consumer = await consume(channel, queue);
+    for (const size of sizes) channel.sendToQueue(queue, Buffer.alloc(size, "x"));
+    await until(() => consumer.messages.length === sizes.length, 20_000);
+    expect(consumer.messages.map(({ content }) => content.length)).toEqual(sizes);
+  });
+
   it("with octets that are no text", async () => {
     const channel = await openConfirmChannel();
     const queue = await newQueue(channel);

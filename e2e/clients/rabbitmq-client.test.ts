@@ -3,6 +3,7 @@ import { Connection, type ConnectionOptions, ConsumerStatus, type ReturnedMessag
 import { afterEach, expect, it } from "vitest";
 import { startProxy, type TcpProxy } from "../harness/proxy.ts";
 import { target } from "../harness/target.ts";
+import { differs } from "./differences.ts";
 import { exchangeName, pause, queueName, until } from "./session.ts";
 
 const open: Connection[] = [];
@@ -97,7 +98,7 @@ it("cancels, and what it held is there again", async () => {
   expect(again).toMatchObject({ body: "held", redelivered: true });
 });
 
-it("calls over its RPC client", async () => {
+it("calls over its RPC client, which wants direct reply-to", async () => {
   const connection = await connect();
   const queue = queueName();
   const server = connection.createConsumer({ queue, queueOptions: { durable: true } }, async (message, reply) => {
@@ -105,7 +106,9 @@ it("calls over its RPC client", async () => {
   });
   await new Promise((resolve) => server.once("ready", resolve));
   const client = connection.createRPCClient({ confirm: true, timeout: 5_000 });
-  expect((await client.send(queue, "hello")).body).toBe("hello!");
+  const calling = client.send(queue, "hello");
+  if (differs("direct-reply-to")) await expect(calling).rejects.toThrow(/NOT_IMPLEMENTED - .*exclusive/);
+  else expect((await calling).body).toBe("hello!");
   await client.close();
   await server.close();
 });

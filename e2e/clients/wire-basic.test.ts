@@ -65,6 +65,8 @@ describe("an empty queue name", () => {
     await socket.expect("basic.consume-ok");
     expect((await socket.expect("basic.deliver")).routingKey).toBe(queue);
     await socket.expectContent();
+    socket.send(1, "basic.cancel", { consumerTag: "t", nowait: false });
+    await socket.expect("basic.cancel-ok");
     socket.send(1, "queue.purge", { queue: "", nowait: false });
     expect(await socket.expect("queue.purge-ok")).toEqual({ messageCount: 0 });
     socket.send(1, "queue.delete", { queue: "", ifUnused: false, ifEmpty: false, nowait: false });

@@ -136,12 +136,11 @@ describe.concurrent("connection.open", () => {
     await socket.login();
     socket.tune();
     socket.send(0, "connection.open", { virtualHost: "no-such" });
-    expect(await socket.expect("connection.close")).toEqual({
-      replyCode: 530,
-      replyText: "NOT_ALLOWED - vhost no-such not found",
-      classId: 10,
-      methodId: 40,
-    });
+    const { replyText, ...rest } = await socket.expect("connection.close");
+    expect(rest).toEqual({ replyCode: 530, classId: 10, methodId: 40 });
+    const words = "NOT_ALLOWED - vhost no-such not found";
+    if (differs("refusal-remedies")) expect(replyText.startsWith(words), replyText).toBe(true);
+    else expect(replyText).toBe(words);
     socket.send(0, "connection.close-ok", {});
     await socket.expectClosed();
   });

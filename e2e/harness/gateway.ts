@@ -5,10 +5,11 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { endProcess, own, removeFolder, temporaryFolder } from "./owned.ts";
+import { disownOrphan, endProcess, killOrphan, own, ownOrphan, removeFolder, temporaryFolder } from "./owned.ts";
 
 const BIN = fileURLToPath(new URL("../../apps/gateway/bin/amqp-gateway.js", import.meta.url));
 const SERVING = "serving AMQP 0-9-1";
+const EMBEDDED = "embedded nats-server runs";
 
 /** How to start a gateway. */
 export interface GatewayOptions {
@@ -48,8 +49,10 @@ export interface Gateway {
   readonly exited: Promise<Exit>;
   /** SIGTERM, wait for the exit, remove a temporary data folder. Again: nothing. */
   stop(): Promise<void>;
-  /** Any signal; resolves with the exit. The data folder stays until {@link releaseAll} or `stop`. */
+  /** Any signal to the gateway alone; resolves with its exit. The data folder stays until `stop` or releaseAll. */
   kill(signal: NodeJS.Signals): Promise<Exit>;
+  /** SIGKILL for the gateway and its embedded nats-server. */
+  crash(): Promise<void>;
 }
 
 /** What a gateway that did not come to serve has left. */
@@ -60,7 +63,7 @@ export interface FailedBoot extends Exit {
 /** Starts a gateway and waits until it logs that it serves; throws with its log where it exits or dawdles. */
 export async function startGateway(options: GatewayOptions = {}): Promise<Gateway> {
   const dataDir = options.dataDir ?? temporaryFolder("amqp-gateway");
-  const { child, lines, exited, serving } = launch(options, dataDir);
+  const { child, lines, embedded, exited, serving } = launch(options, dataDir);
   const timeout = AbortSignal.timeout(options.timeout ?? 30_000);
   const late = once(timeout, "abort").then(() => undefined);
   const line = await Promise.race([serving, exited.then(() => undefined), late]);
@@ -79,12 +82,18 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     lines,
     exited,
     stop: async () => {
-      await endProcess(child, "SIGTERM");
+      if (await endProcess(child, "SIGTERM")) for (const pid of embedded) disownOrphan(pid);
+      else for (const pid of embedded) killOrphan(pid);
       if (options.dataDir === undefined) removeFolder(dataDir);
     },
     kill: async (signal) => {
       child.kill(signal);
       return await exited;
+    },
+    crash: async () => {
+      child.kill("SIGKILL");
+      for (const pid of embedded) killOrphan(pid);
+      await exited;
     },
   };
 }
@@ -105,6 +114,8 @@ export async function failToStart(options: GatewayOptions = {}): Promise<FailedB
 interface Launch {
   readonly child: ChildProcess;
   readonly lines: readonly LogLine[];
+  /** The embedded nats-servers that it started. */
+  readonly embedded: ReadonlySet<number>;
   readonly exited: Promise<Exit>;
   readonly serving: Promise<LogLine>;
 }
@@ -117,6 +128,7 @@ function launch(options: GatewayOptions, dataDir: string): Launch {
   });
   own(child);
   const lines: LogLine[] = [];
+  const embedded: Set<number> = new Set();
   const exited = new Promise<Exit>((resolve) => {
     child.once("close", (code, signal) => resolve({ code, signal }));
   });
@@ -124,12 +136,16 @@ function launch(options: GatewayOptions, dataDir: string): Launch {
     const take = (text: string): void => {
       const line = parseLine(text);
       lines.push(line);
+      if (line.msg.startsWith(EMBEDDED) && typeof line.pid === "number") {
+        embedded.add(line.pid);
+        ownOrphan(line.pid);
+      }
       if (line.msg.startsWith(SERVING)) resolve(line);
     };
     createInterface({ input: child.stdout }).on("line", take);
     createInterface({ input: child.stderr }).on("line", take);
   });
-  return { child, lines, exited, serving };
+  return { child, lines, embedded, exited, serving };
 }
 
 function parseLine(text: string): LogLine {

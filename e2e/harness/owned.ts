@@ -8,10 +8,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const processes: Set<ChildProcess> = new Set();
+const orphans: Set<number> = new Set();
 const folders: Set<string> = new Set();
 
 process.once("exit", () => {
   for (const child of processes) child.kill("SIGKILL");
+  for (const pid of orphans) killOrphan(pid);
   for (const folder of folders) removeFolder(folder);
 });
 
@@ -32,6 +34,26 @@ export function removeFolder(folder: string): void {
 export function own(child: ChildProcess): void {
   processes.add(child);
   child.once("exit", () => processes.delete(child));
+}
+
+/** A process that a child of ours started and may leave behind: killed by {@link releaseAll} or at exit. */
+export function ownOrphan(pid: number): void {
+  orphans.add(pid);
+}
+
+/** Kills such a process where it still runs, and forgets it. */
+export function killOrphan(pid: number): void {
+  if (!orphans.delete(pid)) return;
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+/** Forgets such a process: who started it has stopped it. */
+export function disownOrphan(pid: number): void {
+  orphans.delete(pid);
 }
 
 /** Resolves when the child has exited; at once where it already has. */
@@ -61,5 +83,6 @@ export async function endProcess(child: ChildProcess, signal: NodeJS.Signals, pa
 /** Ends every process of this harness and removes every folder: gateways first get the chance to stop in order. */
 export async function releaseAll(): Promise<void> {
   await Promise.all([...processes].map((child) => endProcess(child, "SIGTERM", 5_000)));
+  for (const pid of orphans) killOrphan(pid);
   for (const folder of folders) removeFolder(folder);
 }

@@ -3,6 +3,7 @@
  * that accepts is a broker that keeps. A step that fails undoes those before it and throws one line with a remedy. Used
  * by main.ts, and by programs that run a gateway inside themselves.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { type BrokerHandle, type OpenOptions, openBroker } from "@amqp/broker";
 import { BootError } from "./boot-error.ts";
 import type { Config } from "./config.ts";
@@ -114,13 +115,24 @@ function portRefused({ host, port }: Config): (error: unknown) => never {
   };
 }
 
+/** What one undoing may take, in milliseconds: the next ones still have to be done before an orchestrator kills us. */
+const PATIENCE = 10_000;
+
 /** Undoes what was done, last first. What cannot be undone is logged: the rest still has to be. */
 async function unwind(undos: Undo[], log: Logger): Promise<void> {
   for (let undo = undos.pop(); undo !== undefined; undo = undos.pop()) {
+    const late = new AbortController();
     try {
-      await undo();
+      await Promise.race([
+        undo(),
+        sleep(PATIENCE, undefined, { signal: late.signal }).then(() => {
+          throw new Error(`it took longer than ${PATIENCE} ms`);
+        }),
+      ]);
     } catch (error) {
       log.error({ err: error }, "stopping went wrong");
+    } finally {
+      late.abort();
     }
   }
 }

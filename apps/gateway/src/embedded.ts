@@ -35,7 +35,7 @@ const SYNC_INTERVAL = "2m";
 /** After this long a run counts as good, in milliseconds: the next death is restarted at once again. */
 const GOOD_RUN = 30_000;
 /** How long it may take to stop by itself, in milliseconds. */
-const PATIENCE = 15_000;
+const PATIENCE = 8_000;
 
 /** A nats-server that runs until `stop`. */
 export class EmbeddedServer {

@@ -1,7 +1,7 @@
 /**
- * The log: pino, pretty on a terminal and one JSON object a line elsewhere, on standard output. Credentials are cut from
- * whatever is logged under a credential's name; URLs that hold some go through `withoutCredentials`. Used by main.ts and
- * handed to all that log.
+ * The log: pino, pretty on a terminal and one JSON object a line elsewhere, on standard output. What is logged under a
+ * credential's name is cut out, in case somebody logs a whole configuration; config.ts already keeps credentials out of
+ * what is shown. Used by main.ts and handed to all that log.
  */
 import process from "node:process";
 import { type DestinationStream, type Logger, pino } from "pino";
@@ -28,13 +28,4 @@ export function createLog(level: LogLevel, destination?: DestinationStream): Log
   if (process.stdout.isTTY)
     return pino(options, pretty({ sync: true, colorize: true, translateTime: "SYS:HH:MM:ss.l" }));
   return pino(options, pino.destination({ fd: 1, sync: true }));
-}
-
-/** The URL without user, password or token; what is no URL is not shown at all. */
-export function withoutCredentials(url: string): string {
-  const parsed = URL.parse(url);
-  if (parsed === null) return "[no URL]";
-  parsed.username = "";
-  parsed.password = "";
-  return parsed.href;
 }

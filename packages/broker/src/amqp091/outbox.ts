@@ -5,7 +5,15 @@
  * turn leave together; it knows how much is unsent, and grants the socket's credit.
  * Used by: connection, channel, consumer, confirms. Separate because the moment of writing is decided in one place.
  */
-import { type BodyPieces, type FieldsInput, type MethodName, type Shortstr, Writer } from "@amqp/codec";
+import {
+  type BodyPieces,
+  checkProperties,
+  type FieldsInput,
+  type MethodName,
+  NO_PROPERTIES,
+  type Shortstr,
+  Writer,
+} from "@amqp/codec";
 import type { Credit } from "../core/credit.ts";
 import type { Delivery } from "../core/message.ts";
 import type { Limits } from "./limits.ts";
@@ -56,7 +64,8 @@ export class Outbox {
 
   deliver(channel: number, consumerTag: Shortstr, tag: number, delivery: Delivery): void {
     if (this.#closed) return;
-    const { redelivered, exchange, routingKey, properties, body } = delivery;
+    const { redelivered, exchange, routingKey, body } = delivery;
+    const properties = sound(delivery.properties);
     this.#writer.deliver(channel, consumerTag, tag, redelivered, exchange, routingKey, properties, body, this.frameMax);
     this.#socket.delivered(this.unsent);
     this.#schedule();
@@ -64,7 +73,8 @@ export class Outbox {
 
   getOk(channel: number, tag: number, delivery: Delivery, messages: number): void {
     if (this.#closed) return;
-    const { redelivered, exchange, routingKey, properties, body } = delivery;
+    const { redelivered, exchange, routingKey, body } = delivery;
+    const properties = sound(delivery.properties);
     this.#writer.getOk(channel, tag, redelivered, exchange, routingKey, messages, properties, body, this.frameMax);
     this.#schedule();
   }
@@ -130,5 +140,15 @@ export class Outbox {
       this.#scheduled = false;
       this.flush();
     });
+  }
+}
+
+/** What a native publisher put in place of properties must not break a client's connection: none then (HIP §2.2). */
+function sound(properties: Uint8Array): Uint8Array {
+  try {
+    checkProperties(properties);
+    return properties;
+  } catch {
+    return NO_PROPERTIES;
   }
 }

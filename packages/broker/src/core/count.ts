@@ -5,6 +5,7 @@
  * binding's filter stands wider than the binding. Used by: queue. Separate because counting is not delivering:
  * nothing here changes anything.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Queue, Topology } from "@amqp/topology";
 import { implicitFilter, isFault, toFilters } from "@amqp/translator";
 import type { Bus, CursorState } from "./bus.ts";
@@ -13,6 +14,8 @@ import { type FilterInterval, type Segment, segmentsAbove } from "./interval-seg
 
 /** A counting cursor holds interest itself: further from the log's end than this it must not stand (design §5, LEAK). */
 const COUNTABLE = 50_000;
+/** How often a state is read again that is behind the log: milliseconds, in practice. */
+const LOOKS = 10;
 
 /** Resolves to the ready messages; `bound`: it may be fewer, since some lie too far back to be counted. */
 export async function countReady(desk: Desk): Promise<{ readonly messages: number; readonly bound: boolean }> {
@@ -20,13 +23,23 @@ export async function countReady(desk: Desk): Promise<{ readonly messages: numbe
   await pulling.calm();
   // Before the state is read: who is asked first waits until the bus has processed what its clients settled.
   const [elsewhere] = await Promise.all([options.heldElsewhere(name), settling.settled()]);
-  const state = await bus.cursorState(name);
+  const state = await readState(bus, name);
   if (state === undefined) return { messages: 0, bound: false };
   const putBack = Math.max(0, state.ackPending - held.knownAt(state.deliveredSequence) - elsewhere.size);
   const queue = topology.queue(name);
   if (state.pending === 0 || queue === undefined) return { messages: state.pending + putBack, bound: false };
   const outside = await countOutside(bus, state, intervalsOf(topology, queue));
   return { messages: Math.max(0, state.pending - outside.messages) + putBack, bound: outside.bound };
+}
+
+/** The cursor's state; where it says that nothing is pending, after it has heard of the log's latest message. */
+async function readState(bus: Bus, name: string): Promise<CursorState | undefined> {
+  for (let look = 1; ; look++) {
+    const state = await bus.cursorState(name);
+    if (state === undefined || state.pending > 0 || look > LOOKS) return state;
+    if (!(await bus.anyAbove(state.filters, state.delivered))) return state;
+    await sleep(look);
+  }
 }
 
 function intervalsOf(topology: Topology, queue: Queue): FilterInterval[] {

@@ -86,7 +86,7 @@ export class Dealing implements Puller, SieveSink, Settler {
 
   async recalled(pull: Pull): Promise<void> {
     const owes = pull.outstanding + pull.refused.length + this.#settling.owedNaks > 0;
-    if (owes && !this.#ended) await this.#gather(pull).catch(() => undefined);
+    if (owes && !this.#ended && this.#bus.present) await this.#gather(pull).catch(() => undefined);
     const { refused } = pull;
     pull.refused = [];
     // Somebody may have got credit meanwhile: nothing is under way any more, so the order is kept. Not where older ones

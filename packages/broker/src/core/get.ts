@@ -12,7 +12,7 @@ import type { Delivery } from "./message.ts";
 import { NoWaitLine } from "./no-wait.ts";
 import type { Turns } from "./turns.ts";
 
-/** How often it is looked again where other pulls wait; what is ready then is on its way to one of them. */
+/** How often it is looked again where there is a message: the cursor hears of it soon, or another pull has it. */
 const LOOKS = 10;
 
 interface Caller {
@@ -95,12 +95,14 @@ export class Getter {
     for (const message of messages) await this.#give(message, asked, callers);
     if (why === undefined) return "more";
     if (why === "lost") return "lost";
-    if (why !== "expired") return "empty";
-    // Others wait for messages too, which says little of the queue: look whether there is one that nobody holds.
-    const state = await bus.cursorState(name);
+    const state = why === "gone" ? undefined : await bus.cursorState(name);
     if (state === undefined) return "empty";
+    // The cursor may not have heard of the log's latest message yet.
+    if (await bus.anyAbove(state.filters, state.delivered)) return "unsure";
+    if (why === "empty") return "empty";
+    // Others wait for messages too, which says little of the queue: look whether there is one that nobody holds.
     const elsewhere = (await options.heldElsewhere(name)).size;
-    return state.pending > 0 || state.ackPending > held.size + elsewhere ? "unsure" : "empty";
+    return state.ackPending > held.size + elsewhere ? "unsure" : "empty";
   }
 
   async #give(message: Incoming, asked: number, callers: Caller[]): Promise<void> {

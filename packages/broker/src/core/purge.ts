@@ -10,6 +10,9 @@ import { type Desk, isExpired } from "./desk.ts";
 import { NoWaitLine } from "./no-wait.ts";
 
 const BATCH = 1_000;
+/** How often the bus is asked again that says "nothing" while its log says otherwise. */
+const LOOKS = 10;
+
 /** How far a purge came: `lost` means that the bus lost an ask, and that a sweep must put back what was on its way. */
 export interface Purged {
   /** How many messages were in the queue and are gone; those that had expired do not count. */
@@ -46,6 +49,7 @@ async function takeAll(desk: Desk, last: number): Promise<Purged> {
   /** Younger than the purge; kept until the end, or it would come again and again. */
   const younger: Incoming[] = [];
   let purged = 0;
+  let looks = 0;
   try {
     for (;;) {
       const { messages, why } = await line.ask(BATCH);
@@ -62,9 +66,10 @@ async function takeAll(desk: Desk, last: number): Promise<Purged> {
         settling.finish(message);
         if (dealing.sieve.holds(message) && !isExpired(message, options, 0)) purged++;
       }
-      if (past || why === "empty" || why === "gone") return { messages: purged, lost: false };
+      if (past || why === "gone") return { messages: purged, lost: false };
       if (why === "lost") return { messages: purged, lost: true };
-      if (why === "expired" && !(await isLeft(desk, younger.length))) return { messages: purged, lost: false };
+      if (why === undefined) continue;
+      if (++looks > LOOKS || !(await isLeft(desk, why, last, younger.length))) return { messages: purged, lost: false };
     }
   } finally {
     await line.close().catch(() => undefined);
@@ -75,9 +80,14 @@ async function takeAll(desk: Desk, last: number): Promise<Purged> {
   }
 }
 
-/** An ask whose time was up says nothing of the queue. */
-async function isLeft({ bus, name, held, settling, options }: Desk, younger: number): Promise<boolean> {
-  const [elsewhere] = await Promise.all([options.heldElsewhere(name), settling.settled()]);
+/** The cursor may not have heard of the log's latest message yet, and an ask whose time was up says nothing of it. */
+async function isLeft(desk: Desk, why: "empty" | "expired", last: number, younger: number): Promise<boolean> {
+  const { bus, name, held, settling, options } = desk;
+  await settling.settled();
   const state = await bus.cursorState(name);
-  return state !== undefined && (state.pending > 0 || state.ackPending > held.size + elsewhere.size + younger);
+  if (state === undefined) return false;
+  if (state.delivered < last && (await bus.anyAbove(state.filters, state.delivered))) return true;
+  if (why === "empty") return false;
+  const elsewhere = (await options.heldElsewhere(name)).size;
+  return state.ackPending > held.size + younger + elsewhere;
 }

@@ -122,7 +122,10 @@ export class QueueCursor {
     return this.#purge();
   }
 
-  /** Ready messages: exact but where the log's end is too far to look (then a bound, which is noted once). */
+  /**
+   * Ready messages, after what this process settled: exact but where the log's end is too far to look (then a bound,
+   * which is noted once). Zero is sure; a larger number may lack what was stored in the last milliseconds.
+   */
   async ready(): Promise<number> {
     const { messages, bound } = await countReady(this.#desk);
     if (bound && !this.#noted) {
@@ -212,7 +215,8 @@ export class QueueCursor {
     this.#gone = true;
     this.#dealing.end();
     this.#held.forget();
-    await this.#settling.settled();
+    // Without the bus it is the sweep of whoever comes next that puts them back.
+    if (this.#desk.bus.present) await this.#settling.settled();
   }
 
   async #purge(): Promise<number> {

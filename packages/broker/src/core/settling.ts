@@ -59,7 +59,9 @@ export class Settling {
   /** Lets the deferred naks go; resolves when the bus has processed them. */
   async release(): Promise<void> {
     this.#deferred = false;
-    if (this.#naks.length > 0) await this.settled();
+    if (this.#naks.length === 0) return;
+    this.#flushNaks();
+    if (!this.#away) await this.#bus.settled(this.#queue);
   }
 
   /** Resolves when the bus has processed everything that was settled until now, but for what is deferred. */

@@ -36,7 +36,7 @@ export function readAckSubject(subject: string, facts: AckFacts): boolean {
     const octet = subject.charCodeAt(at);
     if (octet !== DOT) {
       // Nanoseconds do not fit a double: the last six digits of the time are left out.
-      if (field < 3) value = value * 10 + octet - 48;
+      if (field < 3) value = value * 10 + (octet - 48);
       continue;
     }
     if (field === 0) facts.attempts = value;
@@ -52,7 +52,7 @@ export function readAckSubject(subject: string, facts: AckFacts): boolean {
 
 function milliseconds(subject: string, start: number, end: number): number {
   let value = 0;
-  for (let i = start; i < end - 6; i++) value = value * 10 + subject.charCodeAt(i) - 48;
+  for (let i = start; i < end - 6; i++) value = value * 10 + (subject.charCodeAt(i) - 48);
   return value;
 }
 

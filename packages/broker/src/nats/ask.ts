@@ -41,6 +41,8 @@ export class Ask {
   /** What is left of its octets, while it holds any. */
   #left = 0;
   #holds: boolean = false;
+  /** How it will have ended when all but `missing` have come. */
+  #ending: { readonly end: AskEnd; readonly missing: number } | undefined;
 
   constructor(context: PullContext, owner: AskOwner) {
     this.#context = context;
@@ -86,6 +88,13 @@ export class Ask {
     this.#subscription.unsubscribe();
   }
 
+  /** Counts on nothing more of it: reported as missing already, though some may still come. */
+  abandon(): void {
+    this.#release();
+    this.outstanding = 0;
+    void this.drain();
+  }
+
   /** Stops; resolves when nothing can come any more. What is under way is still handed on before. */
   async drain(): Promise<void> {
     try {
@@ -112,7 +121,11 @@ export class Ask {
       if (!this.large) this.#context.budget.giveBack(used);
     }
     this.#owner.arrived(incoming, octets);
-    if (this.outstanding === 0 && this.#holds) this.#end("done");
+    if (!this.#holds) return;
+    if (this.outstanding === 0) this.#end("done");
+    else if (this.#ending !== undefined && this.outstanding <= this.#ending.missing) this.#end(this.#ending.end);
+    // The server ends a request whose octets are used up exactly, without a word.
+    else if (this.#left === 0) this.#end("narrow");
   }
 
   #status(message: Msg): void {
@@ -120,7 +133,11 @@ export class Ask {
     const end = toEnd(message.headers?.code ?? 0, message.headers?.description ?? "");
     if (end === undefined) return;
     if (end === "lost") this.#context.log.debug({}, `a pull ended: ${message.headers?.status}`);
-    this.#end(end);
+    // A replicated server holds messages back until a quorum has them, and not this: more may be under way.
+    const pending = message.headers?.get("Nats-Pending-Messages") ?? "";
+    const missing = pending === "" ? this.outstanding : Number(pending);
+    if (missing < this.outstanding) this.#ending = { end, missing };
+    else this.#end(end);
   }
 
   #end(end: AskEnd): void {
@@ -129,6 +146,7 @@ export class Ask {
   }
 
   #release(): void {
+    this.#ending = undefined;
     if (!this.#holds) return;
     this.#holds = false;
     if (this.large) this.#context.budget.giveBackLargest();
@@ -146,6 +164,8 @@ function toEnd(code: number, description: string): AskEnd | undefined {
       return description.includes("Pending") ? "busy" : "expired";
     case 409:
       if (description.includes("Message Size")) return "narrow";
+      // Every message was sent and octets are left. Known by counting, and it may even overtake the messages.
+      if (description.includes("Batch Completed")) return undefined;
       return description.includes("Consumer Deleted") ? "gone" : "lost";
     case 503:
       return "absent";

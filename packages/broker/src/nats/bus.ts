@@ -23,6 +23,7 @@ import type { Log } from "../core/log.ts";
 import type { Properties } from "../core/message.ts";
 import { Cursors } from "./cursors.ts";
 import { Link } from "./link.ts";
+import { anyAbove } from "./log-look.ts";
 import { base64Length, HEADER_LIMIT, HEADER_OVERHEAD } from "./props-header.ts";
 import { Publisher } from "./publisher.ts";
 import { Pulls } from "./pulls.ts";
@@ -228,6 +229,10 @@ export class JetStreamBus implements Bus {
 
   async count(filters: readonly string[], above: number): Promise<number> {
     return await this.#cursors.count(filters, above);
+  }
+
+  async anyAbove(filters: readonly string[], above: number): Promise<boolean> {
+    return await anyAbove(this.#requests, this.#options.stream, filters, above);
   }
 
   async collect(filters: readonly string[], above: number): Promise<number> {

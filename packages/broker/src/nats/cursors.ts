@@ -18,6 +18,7 @@ const REVISION = "amqp-revision";
 const COUNTING = "$count-";
 const COLLECTING = "$collect-";
 const COLLECT_BATCH = 500;
+const THROWAWAY_MS = 10_000;
 
 interface ConsumerInfo {
   readonly name: string;
@@ -130,7 +131,7 @@ export class Cursors {
   }
 
   async #throwaway(name: string, filters: readonly string[], above: number, more: object): Promise<ConsumerInfo> {
-    return await this.#requests.write<ConsumerInfo>(this.#verb("CREATE", name), {
+    const request = {
       stream_name: this.#stream,
       config: {
         name,
@@ -144,7 +145,9 @@ export class Cursors {
         inactive_threshold: 30 * SECOND,
       },
       action: "create",
-    });
+    };
+    // Nothing to be unsure of: one that was made unheard goes by itself.
+    return await this.#requests.write<ConsumerInfo>(this.#verb("CREATE", name), request, THROWAWAY_MS);
   }
 
   /** Pulls and acknowledges until the cursor is empty. */

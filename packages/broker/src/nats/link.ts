@@ -34,8 +34,9 @@ export class Link {
     void this.#watch();
   }
 
+  /** Something handed to the client now reaches the wire. */
   get up(): boolean {
-    return this.#up;
+    return this.#up && !this.connection.isClosed();
   }
 
   /** The id of the server's present run; every start of a server makes a new one. */

@@ -80,6 +80,7 @@ export function readProps(block: Buffer): Uint8Array | undefined {
 function fromBase64(text: string): Uint8Array | undefined {
   let length = text.length;
   while (length > 0 && text.charCodeAt(length - 1) === 61) length--;
+  if (length % 4 === 1) return undefined;
   const octets = Buffer.from(text, "base64");
   return octets.length === Math.floor((length * 3) / 4) && octets.length >= 2 ? octets : undefined;
 }

@@ -13,7 +13,8 @@
  * 503 (no leader) and 429 (too fast) mean "stored nowhere": those are sent again in their order, one first as a probe.
  */
 import { Buffer } from "node:buffer";
-import { createInbox, type Msg, type MsgHdrs, type PublishOptions, type Subscription } from "@nats-io/nats-core";
+import { randomBytes } from "node:crypto";
+import type { Msg, MsgHdrs, PublishOptions, Subscription } from "@nats-io/nats-core";
 import type { PublishOutcome, PublishSink } from "../core/bus.ts";
 import type { Log } from "../core/log.ts";
 import type { Properties } from "../core/message.ts";
@@ -76,16 +77,19 @@ export class Publisher {
   #octets = 0;
   #room: boolean = true;
   #again: Publish[] = [];
+  /** The listener was told that the log has no leader. */
+  #stalled: boolean = false;
   #stoppedAt = 0;
   #probeDelay = PROBE_MIN_MS;
   #probe: NodeJS.Timeout | undefined;
-  // One of each for all messages: the client reads them during the call.
+  // One for all messages: the client reads it during the call.
   #encoded: Uint8Array = EMPTY;
   readonly #publishOptions: PublishOptions;
 
   constructor(options: PublisherOptions) {
     this.#options = options;
-    this.#inbox = `${createInbox(options.inboxPrefix)}.`;
+    // Short, for it is written and parsed with every message.
+    this.#inbox = `${options.inboxPrefix}.${randomBytes(6).toString("base64url")}.`;
     // The client's publish calls nothing but encode(); the block is built by hand.
     this.#publishOptions = { headers: { encode: () => this.#encoded } as unknown as MsgHdrs, reply: "" };
     this.#replies = options.link.connection.subscribe(`${this.#inbox}*`, {
@@ -129,7 +133,7 @@ export class Publisher {
   }
 
   up(): void {
-    this.#state = "flowing";
+    this.#flow();
     this.#flush();
   }
 
@@ -160,7 +164,7 @@ export class Publisher {
     try {
       this.#options.link.connection.publish(publish.subject, publish.payload, this.#publishOptions);
     } catch (error) {
-      // The client refuses before it sends: too large, no subject, or closed for good. Answered as ever: later.
+      // The client refuses before it sends: too large, or closed for good. Answered as ever: later.
       this.#options.log.error({}, `publish on ${publish.subject}: ${error instanceof Error ? error.message : error}`);
       queueMicrotask(() => this.#settled(publish, number, "refused"));
     }
@@ -169,7 +173,7 @@ export class Publisher {
   #replied(message: Msg): void {
     const subject = message.subject;
     let number = 0;
-    for (let i = this.#inbox.length; i < subject.length; i++) number = number * 10 + subject.charCodeAt(i) - 48;
+    for (let i = this.#inbox.length; i < subject.length; i++) number = number * 10 + (subject.charCodeAt(i) - 48);
     const publish = this.#ring[number % RING];
     // Late, of a publish already answered as unknown.
     if (publish === undefined || publish.number !== number) return;
@@ -218,6 +222,7 @@ export class Publisher {
       this.#stoppedAt = Date.now();
       this.#probeDelay = PROBE_MIN_MS;
       this.#options.log.warn({}, `publishes are held: the log answers ${why}`);
+      this.#stalled = true;
       this.#options.listener.stalled(true);
     }
     this.#allAnswered();
@@ -247,11 +252,17 @@ export class Publisher {
     }, this.#probeDelay);
   }
 
-  /** Stored while stalled: there is a leader. Those still to be sent again go before all that came later. */
+  /** Stored while stalled: there is a leader. */
   #resume(): void {
     if (this.#flying > 0) return;
     this.#holdAgain();
+    this.#flow();
+  }
+
+  #flow(): void {
     this.#state = "flowing";
+    if (!this.#stalled) return;
+    this.#stalled = false;
     this.#options.log.info({}, "publishes flow again");
     this.#options.listener.stalled(false);
   }
@@ -271,6 +282,11 @@ export class Publisher {
       // Held and never stored: refused, surely.
       for (let publish = this.#held.shift(); publish !== undefined; publish = this.#held.shift()) {
         publish.sink.published(publish.tag, "refused");
+      }
+      // Without a leader only a publish tells whether there is one again: let the publishers try.
+      if (this.#state === "stalled" && this.#flying === 0) {
+        this.#flow();
+        this.#flush();
       }
     }
     this.#marks.push({ at: now, number: this.#next });

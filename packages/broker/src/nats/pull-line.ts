@@ -119,6 +119,7 @@ export class JetStreamLine implements PullLine, AskOwner, BudgetWaiter {
         this.#report(missing, "lost");
         break;
       case "gone":
+        this.#context.forget(this.#queue);
         this.#sink.ended(missing, "gone");
         break;
       default:
@@ -152,7 +153,7 @@ export class JetStreamLine implements PullLine, AskOwner, BudgetWaiter {
       const missing = ask.outstanding;
       this.#asks = this.#asks.filter((other) => other !== ask);
       if (ask.large) this.#needLargest = false;
-      void ask.drain();
+      ask.abandon();
       this.#report(missing, "lost");
       this.#pump();
     }
@@ -238,8 +239,10 @@ export class JetStreamLine implements PullLine, AskOwner, BudgetWaiter {
   async #absent(missing: number): Promise<void> {
     const gone = await this.#context.gone(this.#queue).catch(() => false);
     if (this.#dead) return;
-    if (gone) this.#sink.ended(missing, "gone");
-    else this.#report(missing, "lost");
+    if (gone) {
+      this.#context.forget(this.#queue);
+      this.#sink.ended(missing, "gone");
+    } else this.#report(missing, "lost");
   }
 
   #report(missing: number, why: "lost"): void {

@@ -24,6 +24,8 @@ export interface PullContext {
   nextSubject(queue: string): string;
   /** What is known of the queue's message sizes. */
   width(queue: string): Width;
+  /** The queue is gone, and what was known of it is void. */
+  forget(queue: string): void;
   /** Is there surely no such cursor? */
   gone(queue: string): Promise<boolean>;
 }
@@ -58,6 +60,7 @@ export class Pulls {
       nextSubject: options.nextSubject,
       gone: options.gone,
       width: (queue) => this.#widthOf(queue),
+      forget: (queue) => this.forget(queue),
     };
     this.#tick = setInterval(() => {
       const now = performance.now();

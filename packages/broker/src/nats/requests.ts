@@ -69,8 +69,8 @@ export class Requests {
    * Changes something. Asked again only where nothing can have happened (nobody answered for the subject).
    * Throws {@link BusError}; with `timeout` the outcome is unknown.
    */
-  async write<T>(verb: string, body?: object): Promise<T> {
-    const deadline = Date.now() + this.#options.writeTimeout;
+  async write<T>(verb: string, body?: object, timeout: number = this.#options.writeTimeout): Promise<T> {
+    const deadline = Date.now() + timeout;
     for (;;) {
       try {
         return await this.#once<T>(verb, body, deadline);

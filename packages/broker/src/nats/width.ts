@@ -12,6 +12,8 @@
 const ASSUMED = 16 * 1024;
 const GROWTH = 8;
 const DECAY = 1 / 256;
+/** The numbers in an ack subject grow. */
+const NUMBERS = 64;
 
 export class Width {
   #octets: number = ASSUMED;
@@ -29,8 +31,9 @@ export class Width {
     return this.#above;
   }
 
-  saw(octets: number): void {
+  saw(weight: number): void {
     this.#above = 0;
+    const octets = weight + NUMBERS;
     if (octets >= this.#octets || !this.#seen) this.#octets = octets;
     else this.#octets -= (this.#octets - octets) * DECAY;
     this.#seen = true;

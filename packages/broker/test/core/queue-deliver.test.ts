@@ -166,6 +166,28 @@ describe("handing back", () => {
     expect(first.got).toHaveLength(20);
   });
 
+  it("keeps the order when a channel closes with messages held and others under way", async () => {
+    for (let round = 0; round < 10; round++) {
+      const first = new Client(200);
+      const subscription = cursor.subscribe(first, acknowledged(first));
+      first.onDeliver = () => {
+        if (first.got.length !== 25) return;
+        subscription.cancel();
+        cursor.requeue(first.got);
+      };
+      await site.publish(subject(), 300);
+      await until(() => first.got.length === 25);
+      const second = new Client(1_000);
+      const other = cursor.subscribe(second, acknowledged(second));
+      await until(() => second.got.length === 300);
+      expect(second.numbers).toEqual(numbers(300));
+      const flagged = second.got.filter(({ redelivered }) => redelivered).map(numberOf);
+      expect(flagged).toEqual(numbers(25));
+      second.ackAll();
+      other.cancel();
+    }
+  });
+
   it("gives what comes late to another subscriber first", async () => {
     const first = new Client(500);
     const second = new Client(1_000);

@@ -203,6 +203,23 @@ describe("Redelivery", () => {
     );
   });
 
+  it("does not flag what strayed on its first attempt, and does once it was written", () => {
+    const redelivery = new Redelivery(0);
+    redelivery.wrote(12);
+    redelivery.strayed(10, 20);
+    expect([11, 12, 13, 20, 21].map((sequence) => redelivery.isRedelivered(sequence, 2))).toEqual([
+      true,
+      true,
+      false,
+      false,
+      true,
+    ]);
+    redelivery.wrote(13);
+    expect(redelivery.isRedelivered(13, 3)).toBe(true);
+    redelivery.handedBack(14, 2);
+    expect(redelivery.isRedelivered(14, 3)).toBe(false);
+  });
+
   it("forgets the oldest beyond its bound, and then flags it", () => {
     const redelivery = new Redelivery(0);
     for (let sequence = 1; sequence <= 10_001; sequence++) redelivery.handedBack(sequence, 1);

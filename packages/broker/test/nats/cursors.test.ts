@@ -84,11 +84,9 @@ describe("cursors", () => {
   it("lists its own over several pages, and no foreign ones", async () => {
     const { bus, delivering } = opened;
     const names = Array.from({ length: 300 }, (_, i) => `page-${i}`);
-    await Promise.all(
-      names.map((queue, i) =>
-        bus.createCursor({ queue, filters: [`amqp._.${queue}`], revision: i + 1, queueId: i + 1 }),
-      ),
-    );
+    for (const [i, queue] of names.entries()) {
+      await bus.createCursor({ queue, filters: [`amqp._.${queue}`], revision: i + 1, queueId: i + 1 });
+    }
     await delivering.request(
       "$JS.API.CONSUMER.CREATE.AMQP.foreign",
       JSON.stringify({
@@ -97,9 +95,10 @@ describe("cursors", () => {
       }),
     );
     const listed = await bus.cursors();
-    expect(listed.map((state) => state.queue).sort()).toEqual([...names].sort());
+    expect(new Set(listed.map((state) => state.queue))).toEqual(new Set(names));
+    expect(listed.length).toBe(names.length);
     expect(listed.find((state) => state.queue === "page-42")?.queueId).toBe(43);
-    await Promise.all(names.map((queue) => bus.deleteCursor(queue)));
+    for (const queue of names) await bus.deleteCursor(queue);
     await bus.deleteCursor("foreign");
   });
 

@@ -28,9 +28,11 @@ export class NatsServer {
     this.#config = config;
   }
 
-  static async start(extra = ""): Promise<NatsServer> {
+  /** JetStream is off where `domain` is null; the empty one is none. */
+  static async start(extra = "", domain: string | null = ""): Promise<NatsServer> {
     const directory = await mkdtemp(join(tmpdir(), "bus-"));
-    const jetstream = extra.includes("jetstream") ? "" : `jetstream { store_dir: "${join(directory, "js")}" }`;
+    const named = domain === "" ? "" : `domain: ${domain}`;
+    const jetstream = domain === null ? "" : `jetstream { store_dir: "${join(directory, "js")}", ${named} }`;
     const server = new NatsServer(directory, `max_payload: ${8 * MIB}\n${jetstream}\n${extra}\n`);
     server.port = await freePort();
     await server.run();

@@ -1,5 +1,4 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { BootError } from "../../src/nats/errors.ts";
 import { bytes, fill, NatsServer, NONE, type Opened, Outcomes, open, Pulled, sleep, text, until } from "./harness.ts";
 
 const MIB = 1024 * 1024;
@@ -15,8 +14,8 @@ describe("publishes", () => {
     server = undefined;
   });
 
-  async function start(options = {}, config = ""): Promise<{ server: NatsServer; opened: Opened }> {
-    server = await NatsServer.start(config);
+  async function start(options = {}, domain = ""): Promise<{ server: NatsServer; opened: Opened }> {
+    server = await NatsServer.start("", domain);
     opened = await open(server, options);
     return { server, opened };
   }
@@ -213,6 +212,33 @@ describe("publishes", () => {
     expect(read).toEqual(read.map((_, i) => i));
   });
 
+  it("refuses what no leader took within the bus timeout, then lets publishers try again", {
+    timeout: 60_000,
+  }, async () => {
+    const { opened } = await start({ busTimeout: 1_500 });
+    const { bus, told, delivering } = opened;
+    const config = (await delivering.request("$JS.API.STREAM.INFO.AMQP")).json<{ config: object }>().config;
+    await delivering.request("$JS.API.STREAM.UPDATE.AMQP", JSON.stringify({ ...config, subjects: ["elsewhere.>"] }));
+    const outcomes = new Outcomes();
+    for (let i = 0; i < 10; i++) bus.publish("amqp._.x", NONE, [], outcomes, i);
+    await until(() => outcomes.count("refused") === 10, 6_000);
+    await until(() => bus.room);
+    expect(told.events).toEqual(["stalled true", "stalled false", "room"]);
+    await delivering.request("$JS.API.STREAM.UPDATE.AMQP", JSON.stringify(config));
+    bus.publish("amqp._.x", NONE, [], outcomes, 10);
+    await until(() => outcomes.of.size === 11);
+    expect(outcomes.of.get(10)).toBe("stored");
+  });
+
+  it("serves in a JetStream domain", async () => {
+    const { bus } = (await start({ domain: "hub" }, "hub")).opened;
+    await bus.createCursor({ queue: "domain", filters: ["amqp._.domain"], revision: 1, queueId: 1 });
+    await fill(bus, "amqp._.domain", 3);
+    expect(await readAll("domain", 3)).toEqual([0, 1, 2]);
+    await bus.settled("domain");
+    expect(await bus.cursorState("domain")).toMatchObject({ ackPending: 3 });
+  });
+
   it("refuses what it held when the bus timeout is over", { timeout: 60_000 }, async () => {
     const { server, opened } = await start({ busTimeout: 1_500 });
     const { bus } = opened;
@@ -236,52 +262,5 @@ describe("publishes", () => {
     expect(outcomes.of.get(1)).toBe("unknown");
     await sleep(200);
     expect(outcomes.twice).toBe(0);
-  });
-
-  it("refuses a stream that is something else, and a server without JetStream", { timeout: 60_000 }, async () => {
-    const { server } = await start();
-    const nc = await server.connect();
-    const make = async (config: object): Promise<void> => {
-      await nc.request("$JS.API.STREAM.DELETE.AMQP");
-      await nc.request("$JS.API.STREAM.CREATE.AMQP", JSON.stringify({ name: "AMQP", storage: "memory", ...config }));
-    };
-    const right = { subjects: ["amqp.>"], retention: "interest", discard: "new" };
-    for (const [setting, wrong] of [
-      ["subjects", ["amqp.*"]],
-      ["retention", "limits"],
-      ["discard", "old"],
-    ] as const) {
-      await make({ ...right, [setting]: wrong });
-      const refusal = await open(server).catch((error: unknown) => error);
-      expect(refusal).toBeInstanceOf(BootError);
-      const message = String((refusal as Error).message);
-      expect(message).toContain(`${setting} is ${wrong}`);
-      expect(message).toContain("AMQP_STREAM");
-      expect(message).not.toContain("\n");
-    }
-    // Other differences are set right, or named.
-    await make({ ...right, max_age: 3_600_000_000_000, max_msgs: 5, max_consumers: 10 });
-    const adapted = await open(server, { maxBytes: 12 * MIB });
-    const { config } = (await nc.request("$JS.API.STREAM.INFO.AMQP")).json<{ config: Record<string, number> }>();
-    expect(config).toMatchObject({ max_age: 0, max_msgs: -1, max_bytes: 12 * MIB });
-    const warned = adapted.log.lines.filter((line) => line.startsWith("warn"));
-    expect(config["max_consumers"] === 100_000 || warned.some((line) => line.includes("max_consumers"))).toBe(true);
-    expect(warned.some((line) => line.includes("memory"))).toBe(true);
-    await adapted.close();
-    await nc.request("$JS.API.STREAM.DELETE.AMQP");
-    await nc.request("$JS.API.STREAM.CREATE.T", JSON.stringify({ name: "T", subjects: ["amqp.t.>"] }));
-    await expect(open(server)).rejects.toThrow(/another stream already takes part of amqp\.>/);
-    await nc.close();
-  });
-
-  it("names what is missing: JetStream, or a permission", { timeout: 60_000 }, async () => {
-    const off = await NatsServer.start("# no jetstream");
-    await expect(open(off)).rejects.toThrow(/JetStream is off.*-js/);
-    await off.stop();
-    const closed = await NatsServer.start(
-      'authorization { users: [ { user: a, password: b, permissions: { publish: ["x"], subscribe: ["_INBOX.>"] } } ] }\nno_auth_user: a',
-    );
-    await expect(open(closed)).rejects.toThrow(/no permission/);
-    await closed.stop();
   });
 });

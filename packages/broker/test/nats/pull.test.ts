@@ -181,7 +181,7 @@ describe("pulls", () => {
     expect(await bus.cursorState(name)).toMatchObject({ ackPending: 0, pending: 0 });
   });
 
-  it("keeps exact account of credit given bit by bit", async () => {
+  it("keeps exact account of credit given bit by bit", { timeout: 60_000 }, async () => {
     const { bus } = opened;
     const { name, subject } = await queue();
     await fill(bus, subject, 3_000);
@@ -203,7 +203,7 @@ describe("pulls", () => {
     const sequences = sink.messages.map((message) => message.sequence);
     expect(sequences).toEqual([...sequences].sort((a, b) => a - b));
     // 50 are owed now: they end in one or more parts, and no more than 50.
-    await until(() => sink.ends.reduce((sum, end) => sum + end.missing, 0) === 50, 12_000);
+    await until(() => sink.ends.reduce((sum, end) => sum + end.missing, 0) === 50, 20_000);
     await sleep(100);
     expect(sink.ends.reduce((sum, end) => sum + end.missing, 0)).toBe(50);
     await line.takeBack();

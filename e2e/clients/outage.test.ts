@@ -1,0 +1,57 @@
+// A bus that goes away under our gateway and comes back: clients wait, or are told, and nothing confirmed is lost.
+// It starts a gateway and a nats-server of its own; a reference broker has no part in it.
+import { connect as connectTo } from "amqplib";
+import { afterEach, describe, expect, it } from "vitest";
+import { failToStart, startGateway } from "../harness/gateway.ts";
+import { startNats } from "../harness/nats-server.ts";
+import { releaseAll } from "../harness/owned.ts";
+import { isReference } from "../harness/reference.ts";
+
+afterEach(releaseAll);
+
+describe.runIf(!isReference)("our gateway over a nats-server of its user's", () => {
+  it("goes on after the bus was killed and came back, and what was confirmed is there", async () => {
+    const nats = await startNats();
+    const gateway = await startGateway({ args: ["--nats-url", nats.url] });
+    expect(gateway.natsUrl).toBe(nats.url);
+    const connection = await connectTo(gateway.url, { noDelay: true });
+    connection.on("error", () => undefined);
+    const channel = await connection.createConfirmChannel();
+    await channel.assertQueue("work");
+    const confirmed: string[] = [];
+    const publish = async (text: string): Promise<void> => {
+      await new Promise<void>((resolve) => {
+        channel.sendToQueue("work", Buffer.from(text), {}, (error) => {
+          if (error === null) confirmed.push(text);
+          resolve();
+        });
+      });
+    };
+    for (let i = 0; i < 100; i++) await publish(`before ${i}`);
+    await nats.kill();
+    const during = publish("during"); // confirmed or refused, but answered
+    await nats.restart();
+    await during;
+    for (let i = 0; i < 100; i++) await publish(`after ${i}`);
+    expect(confirmed.length).toBeGreaterThanOrEqual(200);
+
+    const seen: Set<string> = new Set();
+    await channel.consume("work", (message) => {
+      if (message === null) return;
+      seen.add(message.content.toString());
+      channel.ack(message);
+    });
+    await expect.poll(() => confirmed.filter((text) => !seen.has(text)), { timeout: 20_000 }).toEqual([]);
+    await connection.close();
+    await gateway.stop();
+    await nats.stop();
+  }, 60_000);
+
+  it("does not serve over a bus that is not there, and says what to do", async () => {
+    const nats = await startNats();
+    await nats.kill();
+    const { code, lines } = await failToStart({ args: ["--nats-url", nats.url] });
+    expect(code).toBe(1);
+    expect(lines.some(({ msg }) => msg.includes(`127.0.0.1:${nats.port}`))).toBe(true);
+  }, 60_000);
+});
