@@ -4,5 +4,9 @@
  * Responsibilities: the package's public door. `openBroker` composes the bus, the topology, the core and the front end
  * in the order of HIP §5; `apps/gateway` is one user of it, a test or an embedding program another.
  */
+export { DEFAULT_LIMITS, type Limits } from "./amqp091/limits.ts";
+export type { Log, LogLine } from "./core/log.ts";
+export { type NotImplemented, notImplemented } from "./not-implemented.ts";
 export { type BrokerHandle, type OpenOptions, openBroker } from "./open.ts";
-export { REFUSALS, type RefusalName } from "./refusals.ts";
+export { REFUSALS, type RefusalName, type RefusalRow } from "./refusals.ts";
+export type { Listening, ListenOptions } from "./server.ts";
