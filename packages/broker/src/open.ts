@@ -11,6 +11,7 @@ import { Broker } from "./core/broker.ts";
 import { Health } from "./core/health.ts";
 import type { Log } from "./core/log.ts";
 import { type BusOptions, openBus } from "./nats/bus.ts";
+import { NatsPeers } from "./nats/peers.ts";
 import { type Listening, type ListenOptions, Server } from "./server.ts";
 
 export interface OpenOptions {
@@ -58,7 +59,8 @@ export async function openBroker(options: OpenOptions): Promise<BrokerHandle> {
     log,
   });
   const bucket = await openBucket(publishing, { name: options.bucket ?? "amqp", ...replicas, ...domain });
-  const broker = await Broker.open({ bus, bucket, health, log, expirationOf });
+  const peers = new NatsPeers(publishing, options.bucket ?? "amqp");
+  const broker = await Broker.open({ bus, bucket, peers, health, log, expirationOf });
   const server = new Server(broker, log);
   return {
     listen: (where) => server.listen(where),

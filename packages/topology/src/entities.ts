@@ -35,6 +35,11 @@ export interface QueueRecord {
   readonly type: "classic" | "quorum";
   /** As in {@link ExchangeRecord}. */
   readonly arguments: string;
+  /**
+   * An auto-delete queue that had a consumer since the fleet started: it goes with its last one, also where a leader died
+   * in between.
+   */
+  readonly consumed: boolean;
   /** The stream sequence above which the implicit binding to the default exchange holds. */
   readonly from: number;
 }

@@ -21,6 +21,7 @@ export {
   bindingKey,
   exchangeKey,
   FLEET_KEY,
+  LEADER_KEY,
   type ParsedKey,
   parseKey,
   queueKey,

@@ -19,10 +19,13 @@ export interface BindingPlace {
 export type ParsedKey =
   | { readonly kind: "exchange" | "queue" | "replica"; readonly name: string }
   | { readonly kind: "binding"; readonly queue: string; readonly exchange: string; readonly key: string }
-  | { readonly kind: "fleet" };
+  | { readonly kind: "fleet" | "leader" };
 
 /** The key that says whether the last stop of the fleet was a clean one. */
 export const FLEET_KEY = "fleet";
+
+/** The key of the leader's lease: whoever holds it makes every change of the topology (design §4, ONE WRITER). */
+export const LEADER_KEY = "leader";
 
 const WORD = /^[A-Za-z0-9_-]+$/;
 
@@ -54,6 +57,7 @@ export function replicaKey(replica: string): string {
 /** What a key names; undefined for one that this version does not know (a newer replica's, or a foreign one). */
 export function parseKey(key: string): ParsedKey | undefined {
   if (key === FLEET_KEY) return { kind: "fleet" };
+  if (key === LEADER_KEY) return { kind: "leader" };
   const [kind, first, second, third] = key.split(".");
   if (first === undefined) return undefined;
   switch (kind) {

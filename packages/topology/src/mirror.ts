@@ -21,6 +21,8 @@ export interface TopologyListener {
   exchangeChanged?(name: string, exchange: Exchange | undefined, before: Exchange | undefined): void;
   /** A replica's lease appeared, or ended. Refreshes are not told. */
   replicaChanged?(id: string, alive: boolean): void;
+  /** Another replica leads, or none (undefined). */
+  leaderChanged?(id: string | undefined): void;
 }
 
 /** A key's latest value, kept to write back what this version does not know. */
@@ -47,6 +49,7 @@ export class Mirror {
   readonly #intervals = new Map<string, Intervals>();
   readonly #replicas = new Map<string, ReplicaRecord>();
   readonly #routes: Routes;
+  #leader: string | undefined;
   #version = 0;
   #revision = 0;
 
@@ -103,6 +106,11 @@ export class Mirror {
 
   replicas(): ReadonlyMap<string, ReplicaRecord> {
     return this.#replicas;
+  }
+
+  /** The replica that holds the leader's lease. */
+  leader(): string | undefined {
+    return this.#leader;
   }
 
   fleet(): Fleet {
@@ -170,6 +178,8 @@ export class Mirror {
       case "replica":
         this.#setReplica(parsed.name, raw && toReplica(raw, revision));
         return raw !== undefined;
+      case "leader":
+        return this.#setLeader(raw);
       case "fleet":
         return raw !== undefined;
     }
@@ -223,6 +233,13 @@ export class Mirror {
     else this.#replicas.set(id, replica);
     const alive = replica !== undefined;
     if (alive !== before) this.listener?.replicaChanged?.(id, alive);
+  }
+
+  #setLeader(raw: RawRecord | undefined): boolean {
+    const before = this.#leader;
+    this.#leader = typeof raw?.replica === "string" ? raw.replica : undefined;
+    if (this.#leader !== before) this.listener?.leaderChanged?.(this.#leader);
+    return this.#leader !== undefined;
   }
 
   #intervalsOf(queue: string): Intervals {

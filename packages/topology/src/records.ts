@@ -45,11 +45,12 @@ export function toQueue(raw: RawRecord): QueueRecord | undefined {
   if (type !== "classic" && type !== "quorum") return undefined;
   if (typeof durable !== "boolean" || typeof autoDelete !== "boolean") return undefined;
   if (typeof args !== "string" || typeof from !== "number") return undefined;
-  if (exclusive === null) return { state, durable, autoDelete, exclusive, type, arguments: args, from };
+  const consumed = raw.consumed === true;
+  if (exclusive === null) return { state, durable, autoDelete, exclusive, type, arguments: args, from, consumed };
   if (!isObject(exclusive)) return undefined;
   const { replica, connection } = exclusive;
   if (typeof replica !== "string" || typeof connection !== "string") return undefined;
-  return { state, durable, autoDelete, exclusive: { replica, connection }, type, arguments: args, from };
+  return { state, durable, autoDelete, exclusive: { replica, connection }, type, arguments: args, from, consumed };
 }
 
 /** The intervals stay the objects that were read, so that their unknown fields are written back with them. */

@@ -118,6 +118,11 @@ export class Topology {
     return this.#mirror.replicas();
   }
 
+  /** The replica that holds the leader's lease, if any does. */
+  leader(): string | undefined {
+    return this.#mirror.leader();
+  }
+
   /** How the fleet last stopped; not clean where nothing is stored. */
   fleet(): Fleet {
     return this.#mirror.fleet();

@@ -14,6 +14,7 @@ export function queueRecord(change: Partial<QueueRecord> = {}): QueueRecord {
     type: "classic",
     arguments: "",
     from: 0,
+    consumed: false,
     ...change,
   };
 }

@@ -11,7 +11,7 @@ import { antichain, isFault, toFilters } from "@amqp/translator";
 import { isRefusal, type Refusal, refuse } from "../refusals.ts";
 import { type Core, isForeign, queueLane, readyQueue, refuseFault, untilWritten, usableQueue } from "./context.ts";
 import type { CursorFilters } from "./filters.ts";
-import type { BindingSpec, Session } from "./verbs.ts";
+import type { BindingSpec } from "./verbs.ts";
 
 /** A binding that passed the checks and waits in its queue's lane. */
 interface Bind {
@@ -34,13 +34,13 @@ export class Bindings {
 
   /** See `Verbs.bind`: in order up to the first refusal; those of one queue become one update of its cursor. */
   async bind(
-    session: Session,
+    connection: string,
     specs: readonly BindingSpec[],
   ): Promise<{ readonly done: number; readonly refusal: Refusal | undefined }> {
     const checked: Bind[] = [];
     let refusal: Refusal | undefined;
     for (const spec of specs) {
-      const bind = await this.#check(session, spec);
+      const bind = await this.#check(connection, spec);
       if (isRefusal(bind)) {
         refusal = bind;
         break;
@@ -54,11 +54,11 @@ export class Bindings {
   }
 
   /** RabbitMQ's order: default exchange, exchange, queue, exclusiveness; then what only the bus refuses. */
-  async #check(session: Session, spec: BindingSpec): Promise<Bind | Refusal> {
+  async #check(connection: string, spec: BindingSpec): Promise<Bind | Refusal> {
     if (spec.exchange === "") return refuse("default-exchange");
     const exchange = await this.#exchange(spec.exchange);
     if (exchange === undefined) return refuse("no-exchange", { exchange: spec.exchange });
-    const queue = await usableQueue(this.#core, session, spec.queue);
+    const queue = await usableQueue(this.#core, connection, spec.queue);
     if (isRefusal(queue)) return queue;
     const filters = toFilters(exchange.kind, exchange.name, spec.key);
     return isFault(filters) ? refuseFault(filters) : { spec, exchange, filters };
@@ -117,7 +117,7 @@ export class Bindings {
   }
 
   /** See `Verbs.unbind`; resolves to whether an interval was closed. What is not bound is unbound. */
-  async unbind(session: Session, spec: BindingSpec): Promise<Refusal | boolean> {
+  async unbind(connection: string, spec: BindingSpec): Promise<Refusal | boolean> {
     if (spec.exchange === "") return refuse("default-exchange");
     return this.#core.lanes.run(queueLane(spec.queue), async () => {
       const queue = await readyQueue(this.#core, spec.queue);
@@ -128,7 +128,7 @@ export class Bindings {
         await topology.fence();
         if (!hasOpen(find(), queue)) return false;
       }
-      if (isForeign(this.#core, session, queue)) return refuse("queue-locked", { queue: spec.queue });
+      if (isForeign(connection, queue)) return refuse("queue-locked", { queue: spec.queue });
       await this.#close(queue, spec, () => true);
       return true;
     });

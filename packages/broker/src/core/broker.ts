@@ -7,24 +7,24 @@
  */
 import { type Bucket, Topology } from "@amqp/topology";
 import { isFault, ROOT, toSubject } from "@amqp/translator";
-import { isRefusal, type Refusal, refuse } from "../refusals.ts";
-import { Bindings } from "./bindings.ts";
+import { type Refusal, refuse } from "../refusals.ts";
+import { Answers } from "./answers.ts";
 import type { Bus, PublishSink } from "./bus.ts";
-import { Chores } from "./chores.ts";
-import { type Core, refuseFault, usableQueue } from "./context.ts";
+import type { Asker } from "./changes.ts";
+import { Consumption } from "./consumption.ts";
+import { type Core, refuseFault } from "./context.ts";
 import { Cursors } from "./cursors.ts";
-import { Exchanges } from "./exchanges.ts";
-import { CursorFilters } from "./filters.ts";
 import { Fleet } from "./fleet.ts";
 import type { Health } from "./health.ts";
 import { Lanes } from "./lanes.ts";
-import { Lifecycle } from "./lifecycle.ts";
+import { Lead } from "./lead.ts";
+import { Leader } from "./leader.ts";
+import { Leadership } from "./leadership.ts";
 import type { Log } from "./log.ts";
 import type { Delivery, Properties } from "./message.ts";
-import { uniqueId } from "./names.ts";
-import { Presence } from "./presence.ts";
-import { Queues } from "./queues.ts";
-import { reconcile } from "./reconcile.ts";
+import { generatedName, uniqueId } from "./names.ts";
+import type { Peers } from "./peers.ts";
+import { Presence, type PresenceListener } from "./presence.ts";
 import type {
   BindingSpec,
   ExchangeSpec,
@@ -42,25 +42,27 @@ import type {
 export interface BrokerOptions {
   readonly bus: Bus;
   readonly bucket: Bucket;
+  readonly peers: Peers;
   readonly health: Health;
   readonly log: Log;
   /** The milliseconds after which a message expires, if its properties say so: the front end's knowledge. */
   expirationOf(properties: Properties): number | undefined;
 }
 
-/** Thrown at boot where another replica already serves this bucket. */
-export class AlreadyServed extends Error {
-  override readonly name = "AlreadyServed";
-}
-
 export class Broker implements Verbs {
   readonly #core: Core;
   readonly #health: Health;
+  readonly #peers: Peers;
   readonly #presence: Presence;
-  readonly #exchanges: Exchanges;
-  readonly #queues: Queues;
-  readonly #bindings: Bindings;
-  readonly #chores: Chores;
+  readonly #leadership: Leadership;
+  readonly #lead: Lead;
+  readonly #leader: Leader;
+  readonly #consumption: Consumption;
+  readonly #answers: Answers;
+  /** Session → its exclusive queues: what ends with it. */
+  readonly #exclusive: Map<string, Set<string>> = new Map<string, Set<string>>();
+  /** No other replica lived when this one booted, and none has served since. */
+  #starting: boolean;
 
   /** Mirror, leases, reconciliation: resolves when a client may be served; rejects rather than serve half a broker. */
   static async open(options: BrokerOptions): Promise<Broker> {
@@ -73,58 +75,69 @@ export class Broker implements Verbs {
       },
     });
     const presence = new Presence(bucket, topology, log);
-    const others = await presence.others();
-    if (others.length > 0) {
-      await topology.close();
-      throw new AlreadyServed(
-        `another gateway (${others.join(", ")}) serves this bucket, and several on one bucket are not supported yet; stop it, or set AMQP_STREAM and AMQP_BUCKET to others`,
-      );
-    }
-    const { clean } = topology.fleet();
-    const suspectBelow = clean ? 0 : await bus.lastSequence();
-    const broker = new Broker(options, topology, presence, suspectBelow);
-    await presence.take({ renamed: (before) => broker.#renamed(before) });
-    await topology.writeFleet(false);
-    await broker.#reconcile();
+    const starting = (await presence.others()).length === 0;
+    // After a crash of the whole fleet nobody knows what was delivered at the end.
+    const suspectBelow = starting && !topology.fleet().clean ? await bus.lastSequence() : 0;
+    const broker = new Broker(options, topology, presence, { starting, suspectBelow });
+    await presence.take(broker.#presenceListener());
+    if (starting) await topology.writeFleet(false);
+    await broker.#leadership.seek();
+    await broker.#lead.run("ready", null);
+    broker.#starting = false;
     return broker;
   }
 
-  private constructor(options: BrokerOptions, topology: Topology, presence: Presence, suspectBelow: number) {
-    const { bus, health, log } = options;
-    const cursors = new Cursors(bus, topology, {
+  private constructor(
+    options: BrokerOptions,
+    topology: Topology,
+    presence: Presence,
+    boot: { readonly starting: boolean; readonly suspectBelow: number },
+  ) {
+    const { bus, bucket, health, log, peers } = options;
+    this.#starting = boot.starting;
+    const cursors: Cursors = new Cursors(bus, topology, {
       expirationOf: options.expirationOf,
-      suspectBelow,
+      suspectBelow: boot.suspectBelow,
       holdsLease: () => presence.held(),
+      heldElsewhere: (queue) => this.#core.fleet.heldElsewhere(queue),
+      sweep: async (queue) => void (await this.#lead.run("sweep", { queue })),
+      note: (text) => log.warn({}, text),
     });
-    const fleet = new Fleet(topology, cursors, () => presence.id);
-    this.#core = { bus, topology, fleet, lanes: new Lanes(), cursors, log };
-    const filters = new CursorFilters(bus);
-    const lifecycle = new Lifecycle(this.#core, filters);
-    const chores = new Chores(this.#core, filters, lifecycle);
-    const seeTo = (queue: string): void => chores.seeTo(queue);
+    const fleet = new Fleet(topology, cursors, peers, () => presence.id, log);
+    const leadership = new Leadership(bucket, topology, presence, log, () =>
+      this.#leader.takeOver(this.#starting, () => this.#consumption.consuming()),
+    );
+    this.#core = { bus, topology, fleet, lanes: new Lanes(), cursors, leadership, log };
     this.#health = health;
+    this.#peers = peers;
     this.#presence = presence;
-    this.#bindings = new Bindings(this.#core, filters, seeTo);
-    this.#exchanges = new Exchanges(this.#core, this.#bindings);
-    this.#queues = new Queues(this.#core, lifecycle, this.#exchanges, seeTo);
-    this.#chores = chores;
-    this.#reconcile = () =>
-      reconcile({ core: this.#core, filters, lifecycle, exchanges: this.#exchanges, chores }, true);
-    topology.listen({ queueChanged: (name, queue) => cursors.queueChanged(name, queue) });
+    this.#leadership = leadership;
+    this.#leader = new Leader(this.#core);
+    this.#lead = new Lead(topology, leadership, fleet, peers, this.#leader.changes);
+    this.#consumption = new Consumption(this.#core, this.#lead);
+    this.#answers = new Answers(topology, cursors, this.#consumption, this.#lead);
+    topology.listen({
+      queueChanged: (name, queue) => cursors.queueChanged(name, queue),
+      replicaChanged: (id, alive) => {
+        if (!alive) void this.#leader.replicaGone(id);
+      },
+      leaderChanged: (id) => {
+        if (id === undefined) void leadership.seek();
+      },
+    });
     health.attach({ away: () => cursors.away(), back: (restarted) => cursors.back(restarted) });
   }
-
-  readonly #reconcile: () => Promise<void>;
 
   /**
    * A graceful stop, after the front ends closed their connections: hands back what was pulled, leaves the bucket clean.
    */
   async close(): Promise<void> {
-    this.#chores.close();
-    await this.#core.lanes.idle();
+    await this.#leader.close();
     await this.#core.cursors.close();
-    await this.#core.topology.writeFleet(true);
+    if (this.#core.fleet.others.length === 0) await this.#core.topology.writeFleet(true);
+    await this.#leadership.close();
     await this.#presence.release();
+    this.#peers.close();
     await this.#core.topology.close();
   }
 
@@ -132,28 +145,34 @@ export class Broker implements Verbs {
     return { id: uniqueId() };
   }
 
-  closeSession(session: Session): Promise<void> {
-    return this.#queues.sessionClosed(session);
+  async closeSession(session: Session): Promise<void> {
+    const names = [...(this.#exclusive.get(session.id) ?? [])];
+    this.#exclusive.delete(session.id);
+    if (names.length > 0) await this.#lead.run("deleteOwned", { asker: this.#asker(session), names });
   }
 
   declareExchange(spec: ExchangeSpec): Promise<Refusal | undefined> {
-    return this.#exchanges.declare(spec);
+    return this.#lead.run("declareExchange", spec);
   }
 
   checkExchange(name: string): Promise<Refusal | undefined> {
-    return this.#exchanges.check(name);
+    return this.#leader.exchanges.check(name);
   }
 
-  deleteExchange(name: string, options: { readonly ifUnused: boolean }): Promise<Refusal | undefined> {
-    return this.#exchanges.delete(name, options);
+  deleteExchange(name: string, { ifUnused }: { readonly ifUnused: boolean }): Promise<Refusal | undefined> {
+    return this.#lead.run("deleteExchange", { name, ifUnused });
   }
 
-  declareQueue(session: Session, spec: QueueSpec): Promise<Refusal | QueueCounts> {
-    return this.#queues.declare(session, spec);
+  async declareQueue(session: Session, spec: QueueSpec): Promise<Refusal | QueueCounts> {
+    const named = spec.name === "" ? { ...spec, name: generatedName() } : spec;
+    // Noted before: a connection that closes meanwhile must not leave it behind.
+    if (named.exclusive) this.#own(session, named.name);
+    const refusal = await this.#lead.run("declareQueue", { asker: this.#asker(session), spec: named });
+    return refusal ?? this.#consumption.check(session, named.name);
   }
 
   checkQueue(session: Session, name: string): Promise<Refusal | QueueCounts> {
-    return this.#queues.check(session, name);
+    return this.#consumption.check(session, name);
   }
 
   deleteQueue(
@@ -161,25 +180,23 @@ export class Broker implements Verbs {
     name: string,
     options: { readonly ifUnused: boolean; readonly ifEmpty: boolean },
   ): Promise<Refusal | { readonly messages: number }> {
-    return this.#queues.delete(session, name, options);
+    return this.#lead.run("deleteQueue", { asker: this.#asker(session), name, ...options });
   }
 
   purgeQueue(session: Session, name: string): Promise<Refusal | { readonly messages: number }> {
-    return this.#queues.purge(session, name);
+    return this.#consumption.purge(session, name);
   }
 
-  bind(
+  async bind(
     session: Session,
     bindings: readonly BindingSpec[],
   ): Promise<{ readonly done: number; readonly refusal: Refusal | undefined }> {
-    return this.#bindings.bind(session, bindings);
+    const { done, refusal } = await this.#lead.run("bind", { asker: this.#asker(session), bindings });
+    return { done, refusal };
   }
 
-  async unbind(session: Session, binding: BindingSpec): Promise<Refusal | undefined> {
-    const closed = await this.#bindings.unbind(session, binding);
-    if (isRefusal(closed)) return closed;
-    if (closed) await this.#exchanges.bindingsWent(binding.exchange);
-    return undefined;
+  unbind(session: Session, binding: BindingSpec): Promise<Refusal | undefined> {
+    return this.#lead.run("unbind", { asker: this.#asker(session), binding });
   }
 
   get topologyVersion(): number {
@@ -225,19 +242,15 @@ export class Broker implements Verbs {
     subscriber: Subscriber,
     options: SubscribeOptions,
   ): Promise<Refusal | Subscription> {
-    return this.#queues.subscribe(session, queue, subscriber, options);
+    return this.#consumption.subscribe(session, queue, subscriber, options);
   }
 
-  async get(
+  get(
     session: Session,
-    name: string,
+    queue: string,
     options: { readonly acknowledge: boolean },
   ): Promise<Refusal | { readonly delivery: Delivery | undefined; readonly messages: number }> {
-    const queue = await usableQueue(this.#core, session, name);
-    if (isRefusal(queue)) return queue;
-    const cursor = this.#core.cursors.of(queue);
-    const delivery = await cursor.get(options.acknowledge);
-    return { delivery, messages: delivery === undefined ? 0 : await cursor.ready() };
+    return this.#consumption.get(session, queue, options);
   }
 
   requeue(deliveries: readonly Delivery[]): void {
@@ -253,18 +266,29 @@ export class Broker implements Verbs {
     this.#health.leave(frontEnd);
   }
 
-  /** The lease lapsed and a new id is held: the exclusive queues of this process's connections follow it. */
+  #asker(session: Session): Asker {
+    return { replica: this.#presence.id, connection: session.id };
+  }
+
+  #own(session: Session, queue: string): void {
+    const names = this.#exclusive.get(session.id) ?? new Set<string>();
+    this.#exclusive.set(session.id, names.add(queue));
+  }
+
+  #presenceListener(): PresenceListener {
+    return {
+      naming: (id) => this.#peers.serve(id, (question, details) => this.#answers.answer(question, details)),
+      lapsed: () => void this.#leadership.resign(),
+      renamed: (before) => this.#renamed(before),
+    };
+  }
+
+  /** The lease lapsed and a new id is held. What others may have put back meanwhile is not this process's any more. */
   async #renamed(before: string): Promise<void> {
-    const { topology, log } = this.#core;
-    const others = [...topology.replicas().keys()].filter((id) => id !== this.#presence.id && id !== before);
-    if (others.length > 0) {
-      log.error({ others }, "another gateway took over while this one stood still; closing the connections");
-      this.#health.closing("another gateway took over this broker's queues; connect to it");
-    }
-    for (const name of this.#queues.exclusiveQueues) {
-      const queue = topology.queue(name);
-      if (queue?.state !== "ready" || queue.exclusive?.replica !== before) continue;
-      await topology.updateQueue(queue, { exclusive: { ...queue.exclusive, replica: this.#presence.id } });
-    }
+    const swept = this.#core.fleet.others.length > 0;
+    await this.#leadership.seek();
+    await this.#lead.run("renamed", { before, after: this.#presence.id });
+    this.#core.cursors.regained(swept);
+    await this.#consumption.tellAgain();
   }
 }

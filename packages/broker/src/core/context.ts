@@ -10,8 +10,8 @@ import type { Bus } from "./bus.ts";
 import type { Cursors } from "./cursors.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Lanes } from "./lanes.ts";
+import type { Leadership } from "./leadership.ts";
 import type { Log } from "./log.ts";
-import type { Session } from "./verbs.ts";
 
 export interface Core {
   readonly bus: Bus;
@@ -19,6 +19,7 @@ export interface Core {
   readonly fleet: Fleet;
   readonly lanes: Lanes;
   readonly cursors: Cursors;
+  readonly leadership: Leadership;
   readonly log: Log;
 }
 
@@ -35,17 +36,16 @@ export async function readyQueue(core: Core, name: string): Promise<Queue | unde
   return again?.state === "ready" ? again : undefined;
 }
 
-/** Whether the queue is exclusive to another connection than this session's. */
-export function isForeign(core: Core, session: Session, queue: Queue): boolean {
-  const owner = queue.exclusive;
-  return owner !== null && (owner.connection !== session.id || owner.replica !== core.fleet.replica);
+/** Whether the queue is exclusive to another connection. Their ids are unique over the whole fleet. */
+export function isForeign(connection: string, queue: Queue): boolean {
+  return queue.exclusive !== null && queue.exclusive.connection !== connection;
 }
 
-/** The queue, if this session may use it; else 404, or 405 where it is another connection's. */
-export async function usableQueue(core: Core, session: Session, name: string): Promise<Queue | Refusal> {
+/** The queue, if this connection may use it; else 404, or 405 where it is another connection's. */
+export async function usableQueue(core: Core, connection: string, name: string): Promise<Queue | Refusal> {
   const queue = await readyQueue(core, name);
   if (queue === undefined) return refuse("no-queue", { queue: name });
-  return isForeign(core, session, queue) ? refuse("queue-locked", { queue: name }) : queue;
+  return isForeign(connection, queue) ? refuse("queue-locked", { queue: name }) : queue;
 }
 
 /** The translator's refusal as ours. */
@@ -62,6 +62,8 @@ const ATTEMPTS = 20;
  */
 export async function untilWritten<T>(core: Core, attempt: () => Promise<T | "conflict">): Promise<T> {
   for (let tries = 0; tries < ATTEMPTS; tries++) {
+    // In the turn of the write: a leader that stood still for longer than its lease writes nothing.
+    core.leadership.assert();
     const written = await attempt();
     if (written !== "conflict") return written;
     await core.topology.fence();

@@ -21,11 +21,11 @@ const LOOKS = 10;
 export async function countReady(desk: Desk): Promise<{ readonly messages: number; readonly bound: boolean }> {
   const { pulling, settling, bus, name, held, options, topology } = desk;
   await pulling.calm();
-  await settling.settled();
+  // Before the state is read: who is asked first waits until the bus has processed what its clients settled.
+  const [elsewhere] = await Promise.all([options.heldElsewhere(name), settling.settled()]);
   const state = await readState(bus, name);
   if (state === undefined) return { messages: 0, bound: false };
-  const elsewhere = (await options.heldElsewhere?.())?.size ?? 0;
-  const putBack = Math.max(0, state.ackPending - held.knownAt(state.deliveredSequence) - elsewhere);
+  const putBack = Math.max(0, state.ackPending - held.knownAt(state.deliveredSequence) - elsewhere.size);
   const queue = topology.queue(name);
   if (state.pending === 0 || queue === undefined) return { messages: state.pending + putBack, bound: false };
   const outside = await countOutside(bus, state, intervalsOf(topology, queue));

@@ -41,6 +41,11 @@ export class Cursors {
     return this.#cursors.get(queue)?.cursor;
   }
 
+  /** Every cursor, by its queue. */
+  *all(): Iterable<readonly [queue: string, cursor: QueueCursor]> {
+    for (const [queue, { cursor }] of this.#cursors) yield [queue, cursor];
+  }
+
   /** The mirror saw a queue change: one that is deleted, or lives again as another, ends its cursor here. */
   queueChanged(name: string, queue: Queue | undefined): void {
     const present = this.#cursors.get(name);
@@ -55,6 +60,11 @@ export class Cursors {
 
   back(restarted: boolean): void {
     for (const { cursor } of this.#cursors.values()) cursor.back(restarted);
+  }
+
+  /** See `QueueCursor.regained`. */
+  regained(swept: boolean): void {
+    for (const { cursor } of this.#cursors.values()) cursor.regained(swept);
   }
 
   async close(): Promise<void> {

@@ -21,8 +21,10 @@ export interface CursorOptions {
   readonly suspectBelow: number;
   /** By this process's own clock, in this turn: may it deliver and settle? */
   holdsLease(): boolean;
-  /** What the other replicas hold of this queue, once they pull nothing more of it. Absent: there are none. */
-  heldElsewhere?(): Promise<ReadonlySet<number>>;
+  /** What the other replicas' clients hold of that queue. */
+  heldElsewhere(queue: string): Promise<ReadonlySet<number>>;
+  /** Has the leader sweep that queue; resolves when it did. */
+  sweep(queue: string): Promise<void>;
   /** Something that an operator should read; at most once a queue and reason. */
   note?(text: string): void;
 }

@@ -8,13 +8,16 @@
  */
 import type { Queue } from "@amqp/topology";
 import type { Bus } from "./bus.ts";
+import type { Leadership } from "./leadership.ts";
 
 export class CursorFilters {
   readonly #bus: Bus;
+  readonly #leadership: Leadership;
   readonly #written: Map<string, string> = new Map<string, string>();
 
-  constructor(bus: Bus) {
+  constructor(bus: Bus, leadership: Leadership) {
     this.#bus = bus;
+    this.#leadership = leadership;
   }
 
   /** What the bus was found to have, at boot. */
@@ -26,6 +29,11 @@ export class CursorFilters {
     this.#written.delete(queue);
   }
 
+  /** Another replica may have led since: what was written last is not known. */
+  forgetAll(): void {
+    this.#written.clear();
+  }
+
   /**
    * Makes the cursor's filters exactly these (an antichain). `false`: there is no such cursor (any more).
    * Narrowing destroys what no remaining filter matches: the caller has seen that nothing of it is wanted.
@@ -34,6 +42,7 @@ export class CursorFilters {
     const wanted = spell(queue.id, filters);
     if (this.#written.get(queue.name) === wanted) return true;
     this.#written.delete(queue.name);
+    this.#leadership.assert();
     const spec = { queue: queue.name, filters, revision, queueId: queue.id };
     let updated: boolean;
     try {
@@ -43,6 +52,7 @@ export class CursorFilters {
       // A silent bus: the outcome is unknown, so read before going on.
       const state = await this.#bus.cursorState(queue.name);
       if (state === undefined) return false;
+      this.#leadership.assert();
       updated = spell(state.queueId, state.filters) === wanted || (await this.#bus.updateCursor(spec));
     }
     if (updated) this.#written.set(queue.name, wanted);

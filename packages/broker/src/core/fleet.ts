@@ -1,32 +1,52 @@
 /**
- * The fleet: what a replica must know of the others, and what it must wait for.
+ * The fleet: every live replica of this broker, as one replica sees it.
  *
- * Responsibilities: who leads, the barrier, which replicas live, who consumes and who holds what over all of them.
- * Used by: the verbs. Separate because it is the one place that several replicas change: a lone process is its own
- * leader, forwards nothing, and its barrier is its own mirror (design §4).
+ * Responsibilities: who lives, questions to all of the others with a bound on waiting, the barrier (design §4), and the
+ * fleet's counts (design §6): consumers, and what clients hold. Used by: the verbs, sweeper. Separate because it is the
+ * one place that knows that there are several; a lone process asks nobody.
  */
 import type { Owner, Topology } from "@amqp/topology";
 import type { Cursors } from "./cursors.ts";
+import type { Log } from "./log.ts";
+import { PeerAbsent, PeerSilent, type Peers } from "./peers.ts";
+
+/** One attempt to reach a replica, milliseconds. */
+const ATTEMPT = 1000;
+const PAUSE = 25;
+/** How long a count waits for a replica before it is a lower bound. */
+const COUNT_PATIENCE = 2000;
+
+/** What a replica says of a queue. */
+export interface Holding {
+  readonly consumers: number;
+  /** Sequences in its clients' hands, after everything it settled was processed by the bus. */
+  readonly held: readonly number[];
+}
 
 export class Fleet {
   readonly #topology: Topology;
   readonly #cursors: Cursors;
+  readonly #peers: Peers;
   readonly #self: () => string;
+  readonly #log: Log;
 
   /** `self` is this replica's present id: it changes when its lease lapsed. */
-  constructor(topology: Topology, cursors: Cursors, self: () => string) {
+  constructor(topology: Topology, cursors: Cursors, peers: Peers, self: () => string, log: Log) {
     this.#topology = topology;
     this.#cursors = cursors;
+    this.#peers = peers;
     this.#self = self;
+    this.#log = log;
   }
 
   get replica(): string {
     return this.#self();
   }
 
-  /** Resolves when every live replica has applied that revision. */
-  async barrier(revision: number): Promise<void> {
-    await this.#topology.applied(revision);
+  /** The other replicas whose lease stands. */
+  get others(): readonly string[] {
+    const self = this.#self();
+    return [...this.#topology.replicas().keys()].filter((id) => id !== self);
   }
 
   /** An owner whose lease is gone is gone. */
@@ -34,13 +54,66 @@ export class Fleet {
     return owner.replica === this.#self() || this.#topology.replicas().has(owner.replica);
   }
 
-  /** Consumers of a queue on all live replicas. */
-  consumers(queue: string): number {
-    return this.#cursors.present(queue)?.consumers ?? 0;
+  /**
+   * Asks every other live replica, each until it answers or its lease is gone; no longer than `patience` milliseconds
+   * where that is given. Resolves to the answers, by replica, and to who gave none though it lives.
+   */
+  async everyone<T>(
+    question: string,
+    details: unknown,
+    patience: number = Number.POSITIVE_INFINITY,
+  ): Promise<{ readonly answers: ReadonlyMap<string, T>; readonly silent: readonly string[] }> {
+    const { others } = this;
+    const answers = new Map<string, T>();
+    const silent: string[] = [];
+    const end = Date.now() + patience;
+    await Promise.all(
+      others.map(async (replica) => {
+        while (this.#topology.replicas().has(replica)) {
+          const left = end - Date.now();
+          if (left <= 0) {
+            silent.push(replica);
+            return;
+          }
+          try {
+            answers.set(replica, (await this.#peers.ask(replica, question, details, Math.min(ATTEMPT, left))) as T);
+            return;
+          } catch (error) {
+            if (!(error instanceof PeerAbsent || error instanceof PeerSilent)) throw error;
+            await new Promise((resolve) => setTimeout(resolve, PAUSE));
+          }
+        }
+      }),
+    );
+    return { answers, silent };
   }
 
-  /** Whether one of them is exclusive. */
-  exclusivelyConsumed(queue: string): boolean {
-    return this.#cursors.present(queue)?.hasExclusive ?? false;
+  /** Resolves when every live replica has applied that revision. */
+  async barrier(revision: number): Promise<void> {
+    await this.#topology.applied(revision);
+    if (this.others.length > 0) await this.everyone("applied", { revision });
+  }
+
+  /** Consumers of a queue on all live replicas; a lower bound, which is logged, while one of them is silent. */
+  async consumers(queue: string): Promise<number> {
+    const own = this.#cursors.present(queue)?.consumers ?? 0;
+    let all = own;
+    for (const holding of (await this.#holdings(queue)).values()) all += holding.consumers;
+    return all;
+  }
+
+  /** What the other replicas' clients hold of a queue. */
+  async heldElsewhere(queue: string): Promise<ReadonlySet<number>> {
+    const all = new Set<number>();
+    for (const { held } of (await this.#holdings(queue)).values()) for (const sequence of held) all.add(sequence);
+    return all;
+  }
+
+  async #holdings(queue: string): Promise<ReadonlyMap<string, Holding>> {
+    if (this.others.length === 0) return new Map();
+    const { answers, silent } = await this.everyone<Holding>("holding", { queue }, COUNT_PATIENCE);
+    if (silent.length > 0)
+      this.#log.warn({ queue, silent }, "a replica did not answer: the counts of this queue are lower bounds");
+    return answers;
   }
 }

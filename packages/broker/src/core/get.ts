@@ -10,7 +10,6 @@ import type { Incoming } from "./bus.ts";
 import { type Desk, isExpired } from "./desk.ts";
 import type { Delivery } from "./message.ts";
 import { NoWaitLine } from "./no-wait.ts";
-import { sweep } from "./sweep.ts";
 import type { Turns } from "./turns.ts";
 
 /** How often it is looked again where there is a message: the cursor hears of it soon, or another pull has it. */
@@ -36,7 +35,7 @@ export class Getter {
   get(acknowledge: boolean): Promise<Delivery | undefined> {
     return new Promise((resolve, reject) => {
       this.#callers.push({ acknowledge, resolve, reject });
-      if (this.#callers.length === 1) void this.#turns.run(() => this.#serve());
+      if (this.#callers.length === 1) void this.#turns.run(() => this.#serve(false));
     });
   }
 
@@ -47,7 +46,8 @@ export class Getter {
     await line?.close().catch(() => undefined);
   }
 
-  async #serve(): Promise<void> {
+  /** `again`: an ask of theirs was lost before. */
+  async #serve(again: boolean): Promise<void> {
     const callers = this.#callers;
     this.#callers = [];
     try {
@@ -59,12 +59,11 @@ export class Getter {
         if (answer === "empty") break;
         if (answer === "unsure") await sleep(++unsure);
         if (answer === "lost") {
-          if (!this.#desk.bus.present || unsure > 0)
+          if (!this.#desk.bus.present || again)
             throw new Error(`the bus went away while '${this.#desk.name}' was read`);
-          // What was on its way is nobody's now: it is put back, and taken again.
-          unsure++;
           await this.close();
-          await sweep(this.#desk);
+          this.#later(callers);
+          return;
         }
       }
       for (const caller of callers) caller.resolve(undefined);
@@ -72,6 +71,19 @@ export class Getter {
       await this.close();
       for (const caller of callers) caller.reject(error);
     }
+  }
+
+  /** After this turn: what was on its way is nobody's now, so a sweep puts it back, and it is taken again. */
+  #later(callers: Caller[]): void {
+    this.#callers.unshift(...callers);
+    void this.#desk.options
+      .sweep(this.#desk.name)
+      .then(() => this.#turns.run(() => this.#serve(true)))
+      .catch((error: unknown) => {
+        const waiting = this.#callers;
+        this.#callers = [];
+        for (const caller of waiting) caller.reject(error);
+      });
   }
 
   /** One ask for all that still wait. */
@@ -89,7 +101,7 @@ export class Getter {
     if (await bus.anyAbove(state.filters, state.delivered)) return "unsure";
     if (why === "empty") return "empty";
     // Others wait for messages too, which says little of the queue: look whether there is one that nobody holds.
-    const elsewhere = (await options.heldElsewhere?.())?.size ?? 0;
+    const elsewhere = (await options.heldElsewhere(name)).size;
     return state.ackPending > held.size + elsewhere ? "unsure" : "empty";
   }
 

@@ -24,7 +24,7 @@ export class Lifecycle {
 
   /** `making` → cursor → `ready`. "conflict": somebody else made it first. */
   async make(name: string, spec: QueueSpec, exclusive: Owner | null): Promise<Queue | "conflict"> {
-    const { topology, bus, fleet } = this.#core;
+    const { topology, bus, fleet, leadership } = this.#core;
     const record: QueueRecord = {
       state: "making",
       durable: spec.durable,
@@ -33,12 +33,15 @@ export class Lifecycle {
       type: spec.type,
       arguments: spec.arguments,
       from: 0,
+      consumed: false,
     };
+    leadership.assert();
     const making = await topology.createQueue(name, record);
     if (making === "conflict") return making;
     await this.createCursor(making);
     // Read after the cursor was made: what is above it cannot have passed the cursor by.
     const from = await bus.lastSequence();
+    leadership.assert();
     const ready = await topology.updateQueue(making, { state: "ready", from });
     if (ready !== "conflict") await fleet.barrier(ready.revision);
     return ready;
@@ -46,7 +49,8 @@ export class Lifecycle {
 
   /** Makes the cursor of a queue's record; one left over from an earlier life goes first. */
   async createCursor(queue: Queue, filters: readonly string[] = [implicitFilter(queue.name)]): Promise<void> {
-    const { bus } = this.#core;
+    const { bus, leadership } = this.#core;
+    leadership.assert();
     const spec = { queue: queue.name, filters, revision: queue.revision, queueId: queue.id };
     const left = async (): Promise<boolean> => {
       const state = await bus.cursorState(queue.name);
@@ -60,7 +64,10 @@ export class Lifecycle {
       // Silence may mean that it is there; a refusal may mean that another stands in its place.
       const state = await bus.cursorState(queue.name);
       if (state === undefined && !isTimeout(error)) throw error;
-      if (await left()) await bus.createCursor(spec);
+      if (await left()) {
+        leadership.assert();
+        await bus.createCursor(spec);
+      }
     }
     this.#filters.found(queue.name, queue.id, filters);
   }
@@ -100,8 +107,9 @@ export class Lifecycle {
    * what it held there for ever (design §5, LEAK): such a one is drained first, and what came meanwhile is collected.
    */
   async removeCursor(state: CursorState): Promise<void> {
-    const { bus } = this.#core;
+    const { bus, leadership } = this.#core;
     const drainedTo = await emptyCursor(bus, state.queue, state);
+    leadership.assert();
     await bus.deleteCursor(state.queue);
     if (drainedTo !== undefined) await bus.collect(state.filters, drainedTo);
   }

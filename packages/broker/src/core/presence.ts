@@ -16,6 +16,10 @@ import { uniqueId } from "./names.ts";
 export const LEASE = 3000;
 
 export interface PresenceListener {
+  /** The lease lapsed: nothing that needed it stands. */
+  lapsed(): void;
+  /** About to be held under this id. */
+  naming(id: string): void;
   /** A new id is held after a lapse; `before` is the old one. Resolves when what the old one owned is taken over. */
   renamed(before: string): Promise<void>;
 }
@@ -71,6 +75,7 @@ export class Presence {
   }
 
   async #take(): Promise<void> {
+    this.#listener?.naming(this.#id);
     const lease = await Lease.take(
       this.#bucket,
       replicaKey(this.#id),
@@ -96,6 +101,7 @@ export class Presence {
     this.#lease = undefined;
     this.#state = "lapsed";
     this.#log.warn({ replica: before }, "the presence lease lapsed; taking a new one");
+    this.#listener?.lapsed();
     for (let pause = 100; this.#lapsedStill(); pause = Math.min(pause * 2, 2000)) {
       this.#id = uniqueId();
       try {

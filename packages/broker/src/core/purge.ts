@@ -8,39 +8,42 @@
 import type { Incoming } from "./bus.ts";
 import { type Desk, isExpired } from "./desk.ts";
 import { NoWaitLine } from "./no-wait.ts";
-import { sweep } from "./sweep.ts";
 
 const BATCH = 1_000;
-/** How often an ask may be lost by a bus that is there (it changed its leader). */
-const ROUNDS = 3;
 /** How often the bus is asked again that says "nothing" while its log says otherwise. */
 const LOOKS = 10;
 
-/** Resolves to how many messages were in the queue and are gone; those that had expired do not count. */
-export async function purge(desk: Desk): Promise<number> {
-  const { pulling, settling, bus, topology } = desk;
+/** How far a purge came: `lost` means that the bus lost an ask, and that a sweep must put back what was on its way. */
+export interface Purged {
+  /** How many messages were in the queue and are gone; those that had expired do not count. */
+  readonly messages: number;
+  readonly lost: boolean;
+}
+
+/** What is purged was in the log by now. */
+export async function purgeEnd({ bus, topology, settling }: Desk): Promise<number> {
+  await settling.settled();
+  const last = await bus.lastSequence();
+  // Once is enough: what is purged was published before, so every interval that holds it is known after this.
+  await topology.fence();
+  return last;
+}
+
+/** Takes and acknowledges what is ready up to `last`. */
+export async function purge(desk: Desk, last: number): Promise<Purged> {
+  const { pulling, settling } = desk;
   await pulling.pause();
   try {
     await settling.settled();
-    const last = await bus.lastSequence();
-    // Once is enough: what is purged was published before, so every interval that holds it is known after this.
-    await topology.fence();
-    let purged = 0;
-    for (let round = 1; ; round++) {
-      const taken = await takeAll(desk, last);
-      purged += taken.messages;
-      await settling.settled();
-      if (!taken.lost) return purged;
-      if (!bus.present || round === ROUNDS) throw new Error(`the bus went away while queue '${desk.name}' was purged`);
-      // What was on its way is nobody's now: it is put back, and taken again.
-      await sweep(desk);
-    }
+    const purged = await takeAll(desk, last);
+    await settling.settled();
+    return purged;
   } finally {
     pulling.resume();
   }
 }
 
-async function takeAll(desk: Desk, last: number): Promise<{ readonly messages: number; readonly lost: boolean }> {
+async function takeAll(desk: Desk, last: number): Promise<Purged> {
   const { bus, name, held, settling, redelivery, dealing, options } = desk;
   const line = new NoWaitLine(bus, name);
   /** Younger than the purge; kept until the end, or it would come again and again. */
@@ -85,6 +88,6 @@ async function isLeft(desk: Desk, why: "empty" | "expired", last: number, younge
   if (state === undefined) return false;
   if (state.delivered < last && (await bus.anyAbove(state.filters, state.delivered))) return true;
   if (why === "empty") return false;
-  const elsewhere = (await options.heldElsewhere?.())?.size ?? 0;
+  const elsewhere = (await options.heldElsewhere(name)).size;
   return state.ackPending > held.size + younger + elsewhere;
 }

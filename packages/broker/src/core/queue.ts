@@ -15,7 +15,7 @@ import { Getter } from "./get.ts";
 import { HeldDeliveries } from "./held.ts";
 import type { Delivery } from "./message.ts";
 import { Pulling, type PullingState } from "./pulling.ts";
-import { purge } from "./purge.ts";
+import { purge, purgeEnd } from "./purge.ts";
 import { Redelivery } from "./redelivery.ts";
 import { Settling } from "./settling.ts";
 import { LocalSubscription } from "./subscription.ts";
@@ -24,6 +24,11 @@ import { Turns } from "./turns.ts";
 import type { SubscribeOptions, Subscriber } from "./verbs.ts";
 
 export type { CursorOptions } from "./desk.ts";
+
+/** How often an ask of a purge may be lost by a bus that is there (it changed its leader). */
+const PURGE_ROUNDS = 3;
+
+const NOWHERE: ReadonlySet<number> = new Set<number>();
 
 /** Between two tries to sweep after the bus came back, milliseconds. */
 const RECOVERY_PAUSE = 500;
@@ -114,7 +119,7 @@ export class QueueCursor {
    * that were; expired ones do not count.
    */
   purge(): Promise<number> {
-    return this.#turns.run(async () => (this.#gone ? 0 : purge(this.#desk)));
+    return this.#purge();
   }
 
   /**
@@ -137,9 +142,38 @@ export class QueueCursor {
     for (const delivery of deliveries) delivery.settle("requeue");
   }
 
-  /** Puts back whatever was delivered and is in nobody's hands (design §6, SWEEP). */
-  sweep(): Promise<void> {
-    return this.#turns.run(async () => (this.#gone ? undefined : sweep(this.#desk)));
+  /** Puts back whatever was delivered and is in nobody's hands, here or `elsewhere` (design §6, SWEEP). */
+  sweep(elsewhere: ReadonlySet<number> = NOWHERE): Promise<void> {
+    return this.#turns.run(async () => (this.#gone ? undefined : sweep(this.#desk, elsewhere)));
+  }
+
+  /**
+   * For the leader's sweep: asks for nothing more until {@link resume} and resolves, once nothing can arrive and everything
+   * settled was processed by the bus, to what is held. Each pause needs its resume.
+   */
+  async pause(): Promise<readonly number[]> {
+    await this.#pulling.pause();
+    await this.#settling.settled();
+    return this.heldSequences;
+  }
+
+  resume(): void {
+    this.#pulling.resume();
+  }
+
+  /** What this process's clients hold, once everything they settled was processed by the bus. */
+  async holding(): Promise<readonly number[]> {
+    await this.#settling.settled();
+    return this.heldSequences;
+  }
+
+  /** The lease is held again after a lapse. `swept`: others put back what was held here; then it is void. */
+  regained(swept: boolean): void {
+    if (swept) {
+      this.#settling.drop();
+      this.#held.forget();
+    } else this.#settling.regained();
+    void this.#recover(++this.#recovery);
   }
 
   /** The bus is away: nothing is asked, and what is settled waits. */
@@ -157,11 +191,6 @@ export class QueueCursor {
     if (restarted) this.#redelivery.busRestarted();
     this.#settling.back();
     void this.#recover(++this.#recovery);
-  }
-
-  /** What clients hold was put back by somebody else, since this process lost its lease: it is theirs no more. */
-  forfeit(): void {
-    this.#held.forget();
   }
 
   /** The queue is gone: tells every subscriber, forgets what is held, stops. */
@@ -190,10 +219,28 @@ export class QueueCursor {
     if (this.#desk.bus.present) await this.#settling.settled();
   }
 
+  async #purge(): Promise<number> {
+    let messages = 0;
+    let last: number | undefined;
+    for (let round = 1; ; round++) {
+      const purged = await this.#turns.run(async () => {
+        if (this.#gone) return { messages: 0, lost: false };
+        last ??= await purgeEnd(this.#desk);
+        return purge(this.#desk, last);
+      });
+      messages += purged.messages;
+      if (!purged.lost) return messages;
+      if (!this.#desk.bus.present || round === PURGE_ROUNDS)
+        throw new Error(`the bus went away while queue '${this.name}' was purged`);
+      // What was on its way is nobody's now: it is put back, and taken again.
+      await this.#options.sweep(this.name);
+    }
+  }
+
   async #recover(recovery: number): Promise<void> {
     while (recovery === this.#recovery && !this.#gone) {
       try {
-        await this.sweep();
+        await this.#options.sweep(this.name);
         break;
       } catch {
         // The bus is not what it was yet, or is gone again: then `away` is called, and this ends.

@@ -1,130 +1,153 @@
 /**
- * Queues: declare, check, delete, purge, and who may consume.
+ * Queues, as the leader changes them: declare, delete, and who may consume.
  *
- * Responsibilities: equivalence (406), exclusiveness (405 before 406), names, counts, if-unused and if-empty, exclusive
- * consumers, auto-delete with the last consumer. Used by: broker. What happens on the bus is lifecycle's.
+ * Responsibilities: equivalence (406), exclusiveness (405 before 406), if-unused and if-empty, exclusive consumers,
+ * auto-delete with the last consumer of the fleet. Used by: changing, reconcile's aftermath. What happens on the bus is
+ * lifecycle's; what a replica does for its own clients (counts, purge, get, deliveries) is consumption's.
  */
 import type { Queue } from "@amqp/topology";
 import { checkName } from "@amqp/translator";
 import { isRefusal, type Refusal, refuse } from "../refusals.ts";
+import type { Asker, Done } from "./changes.ts";
+import type { Consumers } from "./consumers.ts";
 import { type Core, isForeign, queueLane, readyQueue, refuseFault, untilWritten, usableQueue } from "./context.ts";
 import type { Exchanges } from "./exchanges.ts";
 import type { Lifecycle } from "./lifecycle.ts";
-import { generatedName } from "./names.ts";
-import type { QueueCounts, QueueSpec, Session, SubscribeOptions, Subscriber, Subscription } from "./verbs.ts";
+import type { QueueSpec } from "./verbs.ts";
 
 export class Queues {
   readonly #core: Core;
   readonly #lifecycle: Lifecycle;
   readonly #exchanges: Exchanges;
+  readonly #consumers: Consumers;
   /** Told of a queue whose deletion did not come to its end. */
   readonly #unfinished: (queue: string) => void;
-  readonly #exclusive: Map<string, Set<string>> = new Map<string, Set<string>>();
 
-  constructor(core: Core, lifecycle: Lifecycle, exchanges: Exchanges, unfinished: (queue: string) => void) {
+  constructor(
+    core: Core,
+    lifecycle: Lifecycle,
+    exchanges: Exchanges,
+    consumers: Consumers,
+    unfinished: (queue: string) => void,
+  ) {
     this.#core = core;
     this.#lifecycle = lifecycle;
     this.#exchanges = exchanges;
+    this.#consumers = consumers;
     this.#unfinished = unfinished;
   }
 
-  async declare(session: Session, spec: QueueSpec): Promise<Refusal | QueueCounts> {
-    const name = spec.name === "" ? generatedName() : spec.name;
+  /** The spec has a name: whoever asks gave one where the client gave none. */
+  async declare(asker: Asker, spec: QueueSpec): Promise<Done> {
+    const { name } = spec;
     const fault = checkName("queue", name);
     if (fault !== undefined) return refuseFault(fault);
     const unfit = quorumProperty(spec);
     if (unfit !== undefined) return refuse("quorum-property", { queue: name, argument: unfit });
-    const { topology, lanes, fleet } = this.#core;
-    const owner = spec.exclusive ? { replica: fleet.replica, connection: session.id } : null;
+    const { topology, lanes } = this.#core;
     const declared = await lanes.run(queueLane(name), () =>
       untilWritten(this.#core, async () => {
         const present = topology.queue(name);
-        if (present?.state === "ready") return this.#difference(session, spec, present) ?? present;
+        if (present?.state === "ready") return difference(asker, spec, present) ?? present;
         // `deleting` or `making`: nothing but this lane works on it, so it was left by a crash or a silent bus.
         if (present !== undefined) await this.#finish(present);
-        const made = await this.#lifecycle.make(name, spec, owner);
-        if (made !== "conflict" && owner !== null) this.#own(session, name);
-        return made;
+        return this.#lifecycle.make(name, spec, spec.exclusive ? asker : null);
       }),
     );
-    return isRefusal(declared) ? declared : this.#counts(declared);
-  }
-
-  async check(session: Session, name: string): Promise<Refusal | QueueCounts> {
-    const queue = await usableQueue(this.#core, session, name);
-    return isRefusal(queue) ? queue : this.#counts(queue);
+    return isRefusal(declared) ? declared : undefined;
   }
 
   async delete(
-    session: Session,
+    asker: Asker,
     name: string,
     options: { readonly ifUnused: boolean; readonly ifEmpty: boolean },
   ): Promise<Refusal | { readonly messages: number }> {
     return this.#inLane(name, async (answer) => {
       const queue = await readyQueue(this.#core, name);
       if (queue === undefined) return answer({ messages: 0 });
-      if (isForeign(this.#core, session, queue)) return answer(refuse("queue-locked", { queue: name }));
-      if (options.ifUnused && this.#core.fleet.consumers(name) > 0)
-        return answer(refuse("queue-in-use", { queue: name }));
+      if (isForeign(asker.connection, queue)) return answer(refuse("queue-locked", { queue: name }));
+      if (options.ifUnused && this.#consumers.has(name)) return answer(refuse("queue-in-use", { queue: name }));
       const messages = await this.#core.cursors.of(queue).ready();
       if (options.ifEmpty && messages > 0) return answer(refuse("queue-not-empty", { queue: name }));
       await this.#remove(queue, () => answer({ messages }));
     });
   }
 
-  async purge(session: Session, name: string): Promise<Refusal | { readonly messages: number }> {
-    const queue = await usableQueue(this.#core, session, name);
-    return isRefusal(queue) ? queue : { messages: await this.#core.cursors.of(queue).purge() };
+  /** Deletes these exclusive queues, so far as they are that connection's. */
+  async deleteOwned(connection: string, names: readonly string[]): Promise<void> {
+    await Promise.all(names.map((name) => this.#removeIf(name, (queue) => queue.exclusive?.connection === connection)));
   }
 
-  async subscribe(
-    session: Session,
-    name: string,
-    subscriber: Subscriber,
-    options: SubscribeOptions,
-  ): Promise<Refusal | Subscription> {
-    const { lanes, fleet, cursors } = this.#core;
-    return lanes.run(queueLane(name), async () => {
-      const queue = await usableQueue(this.#core, session, name);
-      if (isRefusal(queue)) return queue;
-      if (fleet.exclusivelyConsumed(name) || (options.exclusive && fleet.consumers(name) > 0))
-        return refuse("exclusive-use", { queue: name });
-      const subscription = cursors.of(queue).subscribe(subscriber, options);
-      return {
-        cancel: async () => {
-          subscription.cancel();
-          if (queue.autoDelete) await this.#lastConsumerWent(queue);
-        },
-      };
-    });
+  /** The replica is gone: so are its exclusive queues, and the auto-delete ones that it consumed last. */
+  async replicaGone(replica: string): Promise<void> {
+    const orphaned = this.#consumers.replicaGone(replica);
+    const owned = [...this.#core.topology.queues()].filter(({ exclusive }) => exclusive?.replica === replica);
+    await Promise.all([
+      ...owned.map(({ name }) => this.#removeIf(name, (queue) => queue.exclusive?.replica === replica)),
+      ...orphaned.map((name) => this.#removeIf(name, (queue) => queue.autoDelete && !this.#consumers.has(name))),
+    ]);
   }
 
-  /** Deletes every exclusive queue of that session. */
-  async sessionClosed(session: Session): Promise<void> {
-    const names = [...(this.#exclusive.get(session.id) ?? [])];
-    this.#exclusive.delete(session.id);
+  /** A replica's new id owns what its old one did and nobody deleted yet. */
+  async renamed(before: string, after: string): Promise<void> {
+    const { topology, lanes } = this.#core;
+    const owned = [...topology.queues()].filter(({ exclusive }) => exclusive?.replica === before);
     await Promise.all(
-      names.map((name) =>
-        this.#inLane<void>(name, async (answer) => {
-          const queue = await readyQueue(this.#core, name);
-          if (queue?.exclusive?.connection === session.id) await this.#remove(queue, answer);
-          else answer();
-        }),
+      owned.map(({ name }) =>
+        lanes.run(queueLane(name), () =>
+          untilWritten(this.#core, async () => {
+            const queue = topology.queue(name);
+            if (queue?.state !== "ready" || queue.exclusive?.replica !== before) return undefined;
+            return topology.updateQueue(queue, { exclusive: { ...queue.exclusive, replica: after } });
+          }),
+        ),
       ),
     );
   }
 
-  /** The names of this process's exclusive queues, by session: its new id must own them after a lapse. */
-  get exclusiveQueues(): Iterable<string> {
-    return [...this.#exclusive.values()].flatMap((names) => [...names]);
+  /** May a replica's first consumer of the queue, or an exclusive one, come? */
+  async consume(asker: Asker, name: string, exclusive: boolean): Promise<Done> {
+    return this.#core.lanes.run(queueLane(name), async () => {
+      const queue = await usableQueue(this.#core, asker.connection, name);
+      if (isRefusal(queue)) return queue;
+      if (!this.#consumers.mayJoin(name, asker.replica, exclusive)) return refuse("exclusive-use", { queue: name });
+      if (queue.autoDelete && !queue.consumed) await this.#noteConsumed(queue);
+      this.#consumers.join(name, asker.replica, exclusive);
+      return undefined;
+    });
   }
 
-  /** An auto-delete queue goes with its LAST consumer, never before one came. */
-  async #lastConsumerWent(queue: Queue): Promise<void> {
-    await this.#inLane<void>(queue.name, async (answer) => {
+  /** Auto-delete queues whose last consumer went while nobody led. */
+  async deleteUnconsumed(): Promise<void> {
+    const left = [...this.#core.topology.queues()].filter(({ consumed }) => consumed);
+    await Promise.all(left.map(({ name }) => this.#removeIf(name, () => !this.#consumers.has(name))));
+  }
+
+  /** On the bus, since the next leader must know it too. */
+  async #noteConsumed(queue: Queue): Promise<void> {
+    await untilWritten(this.#core, async () => {
       const present = this.#core.topology.queue(queue.name);
-      const going = present?.state === "ready" && present.id === queue.id ? present : undefined;
-      if (going !== undefined && this.#core.fleet.consumers(queue.name) === 0) await this.#remove(going, answer);
+      return present?.id === queue.id && present.state === "ready"
+        ? this.#core.topology.updateQueue(present, { consumed: true })
+        : undefined;
+    });
+  }
+
+  /** The last one of that replica went: an auto-delete queue goes with the LAST of the fleet, never before one came. */
+  async consumed(replica: string, name: string, queueId: number): Promise<void> {
+    await this.#inLane<void>(name, async (answer) => {
+      const queue = this.#core.topology.queue(name);
+      if (queue?.id !== queueId) return answer();
+      this.#consumers.leave(name, replica);
+      if (queue.state === "ready" && queue.autoDelete && !this.#consumers.has(name)) await this.#remove(queue, answer);
+      else answer();
+    });
+  }
+
+  async #removeIf(name: string, meant: (queue: Queue) => boolean): Promise<void> {
+    await this.#inLane<void>(name, async (answer) => {
+      const queue = this.#core.topology.queue(name);
+      if (queue?.state === "ready" && meant(queue)) await this.#remove(queue, answer);
       else answer();
     });
   }
@@ -138,6 +161,7 @@ export class Queues {
       return present.state === "deleting" ? present : topology.updateQueue(present, { state: "deleting" });
     });
     if (going !== undefined) {
+      this.#consumers.forgetQueue(queue.name);
       await fleet.barrier(going.revision);
       if (await this.#lifecycle.isLong(going)) answer();
       await this.#finish(going);
@@ -166,39 +190,29 @@ export class Queues {
       this.#core.lanes
         .run(queueLane(name), () => task(resolve))
         .catch((error: unknown) => {
-          this.#core.log.error({ err: error, queue: name }, "a change of a queue failed");
+          this.#core.log.warn({ err: error, queue: name }, "a change of a queue failed");
           reject(error);
         });
     });
   }
+}
 
-  #own(session: Session, name: string): void {
-    const names = this.#exclusive.get(session.id) ?? new Set<string>();
-    this.#exclusive.set(session.id, names.add(name));
-  }
-
-  async #counts(queue: Queue): Promise<QueueCounts> {
-    const messages = await this.#core.cursors.of(queue).ready();
-    return { name: queue.name, messages, consumers: this.#core.fleet.consumers(queue.name) };
-  }
-
-  /** RabbitMQ's order: exclusiveness first, then durable, auto_delete, arguments. */
-  #difference(session: Session, spec: QueueSpec, present: Queue): Refusal | undefined {
-    const queue = present.name;
-    if (isForeign(this.#core, session, present) || spec.exclusive !== (present.exclusive !== null))
-      return refuse("queue-locked", { queue });
-    const pairs: (readonly [string, string | boolean, string | boolean])[] = [
-      // An exclusive queue ends with its connection: RabbitMQ does not compare how durable it is.
-      ["durable", spec.exclusive ? present.durable : spec.durable, present.durable],
-      ["auto_delete", spec.autoDelete, present.autoDelete],
-      ["x-queue-type", spec.type, present.type],
-      ["arguments", spec.arguments, present.arguments],
-    ];
-    for (const [argument, wanted, current] of pairs)
-      if (wanted !== current)
-        return refuse("inequivalent-queue", { queue, argument, wanted: String(wanted), present: String(current) });
-    return undefined;
-  }
+/** RabbitMQ's order: exclusiveness first, then durable, auto_delete, arguments. */
+function difference(asker: Asker, spec: QueueSpec, present: Queue): Refusal | undefined {
+  const queue = present.name;
+  if (isForeign(asker.connection, present) || spec.exclusive !== (present.exclusive !== null))
+    return refuse("queue-locked", { queue });
+  const pairs: (readonly [string, string | boolean, string | boolean])[] = [
+    // An exclusive queue ends with its connection: RabbitMQ does not compare how durable it is.
+    ["durable", spec.exclusive ? present.durable : spec.durable, present.durable],
+    ["auto_delete", spec.autoDelete, present.autoDelete],
+    ["x-queue-type", spec.type, present.type],
+    ["arguments", spec.arguments, present.arguments],
+  ];
+  for (const [argument, wanted, current] of pairs)
+    if (wanted !== current)
+      return refuse("inequivalent-queue", { queue, argument, wanted: String(wanted), present: String(current) });
+  return undefined;
 }
 
 /** RabbitMQ: a quorum queue is durable, shared and stays. */

@@ -3,13 +3,14 @@
  *
  * Responsibilities: finishing what a crash left `making` or `deleting`; dropping exclusive queues whose owner is gone and,
  * where a fleet starts, transient queues and exchanges; giving every cursor the filters its records say; removing
- * cursors that no record names; and the first sweep. Used by: broker, at boot. Separate because it is the only code that
+ * cursors that no record names; and learning who consumes. Used by: leadership, before it leads. Separate because it is the only code that
  * must work from any state.
  */
 import type { Queue } from "@amqp/topology";
 import { hasOpen } from "./bindings.ts";
 import type { CursorState } from "./bus.ts";
 import type { Chores } from "./chores.ts";
+import type { Consumers, Consuming } from "./consumers.ts";
 import { type Core, exchangeLane, queueLane } from "./context.ts";
 import type { Exchanges } from "./exchanges.ts";
 import type { CursorFilters } from "./filters.ts";
@@ -24,11 +25,16 @@ export interface Parts {
   readonly lifecycle: Lifecycle;
   readonly exchanges: Exchanges;
   readonly chores: Chores;
+  readonly consumers: Consumers;
+  /** This replica's own consumers. */
+  consuming(): readonly Consuming[];
 }
 
 /** `starting`: no other replica lives, so what is not durable goes. */
 export async function reconcile(parts: Parts, starting: boolean): Promise<void> {
   const { core } = parts;
+  parts.filters.forgetAll();
+  await learn(parts);
   /** Exchanges that lost a binding here. */
   const went = new Set<string>();
   const states = new Map((await core.bus.cursors()).map((state) => [state.queue, state]));
@@ -49,6 +55,17 @@ export async function reconcile(parts: Parts, starting: boolean): Promise<void> 
   }
 }
 
+/** Who consumes what: a leader's only memory. */
+async function learn({ core, consumers, consuming }: Parts): Promise<void> {
+  consumers.clear();
+  const tell = (replica: string, all: readonly Consuming[]): void => {
+    for (const { queue, exclusive } of all) consumers.join(queue, replica, exclusive);
+  };
+  tell(core.fleet.replica, consuming());
+  const { answers } = await core.fleet.everyone<readonly Consuming[]>("consuming", null);
+  for (const [replica, all] of answers) tell(replica, all);
+}
+
 async function one(
   parts: Parts,
   queue: Queue,
@@ -63,6 +80,8 @@ async function one(
     for (const exchange of await finish(parts, queue)) went.add(exchange);
     return;
   }
+  // A fleet that starts has no consumers yet: an auto-delete queue waits for its first one again, as after a declare.
+  if (starting && queue.consumed) await topology.updateQueue(queue, { consumed: false });
   const wanted = topology.filters(queue.name);
   if (state === undefined || state.queueId !== queue.id) {
     core.log.error({ queue: queue.name }, "a queue's consumer was gone; made anew, what it held is lost");
@@ -73,7 +92,6 @@ async function one(
   await filters.write(queue, wanted, topology.revision);
   if (topology.bindingsOf(queue.name).some(({ intervals }) => intervals.some(({ until }) => until !== undefined)))
     chores.seeTo(queue.name);
-  if (state.ackPending > 0) await core.cursors.of(queue).sweep();
 }
 
 /** Marked first, so that a crash in the middle leaves it `deleting` and nothing else. Resolves to its exchanges. */

@@ -2,8 +2,9 @@
  * How the settlements of one queue reach the bus.
  *
  * Responsibilities: naks in ascending sequence, since the bus redelivers in the order of the naks (design §6), and none
- * while a pull is being taken back, which would get some of them again and put them behind the rest; nothing is settled
- * without the lease; what is settled while the bus is away is sent when it is back, by then with the lease looked at.
+ * while a pull is being taken back, which would get some of them again and put them behind the rest. Nothing is settled
+ * without the lease: what is settled then, or while the bus is away, is owed until both are there again, or until it is
+ * known that another replica's sweep has put it back (then it is void).
  * Used by: queue and its verbs. Separate because order and timing of settlements are one rule for all of them.
  */
 import type { Bus, Settlement } from "./bus.ts";
@@ -22,7 +23,7 @@ export class Settling {
   /** Naks of this turn, or since {@link defer}. */
   #naks: Answerable[] = [];
   #deferred: boolean = false;
-  /** Settled while the bus was away. */
+  /** Settled while the bus was away, or without the lease. */
   #owed: { readonly what: Answerable; readonly how: Settlement }[] = [];
   #away: boolean = false;
 
@@ -35,14 +36,12 @@ export class Settling {
 
   /** Takes it out of the queue. */
   finish(what: Answerable, how: "ack" | "term" = "ack"): void {
-    if (!this.#holdsLease()) return;
-    if (this.#away) this.#owed.push({ what, how });
+    if (this.#away || !this.#holdsLease()) this.#owed.push({ what, how });
     else this.#bus.settle(what.token, how);
   }
 
   /** Puts it back. The naks of one turn go out ascending, in whatever order they were asked for. */
   putBack(what: Answerable): void {
-    if (!this.#holdsLease()) return;
     if (this.#naks.length === 0 && !this.#deferred) queueMicrotask(this.#flush);
     this.#naks.push(what);
   }
@@ -78,6 +77,12 @@ export class Settling {
   /** The tokens are good still: a bus that restarted knows what it had delivered. */
   back(): void {
     this.#away = false;
+    this.regained();
+  }
+
+  /** The lease is held (again), and nobody swept meanwhile: what is owed is paid, unless the bus is away. */
+  regained(): void {
+    if (this.#away || !this.#holdsLease()) return;
     const owed = this.#owed;
     this.#owed = [];
     for (const { what, how } of owed) {
@@ -98,8 +103,9 @@ export class Settling {
     const naks = this.#naks;
     this.#naks = [];
     naks.sort((a, b) => a.sequence - b.sequence);
+    const mayNot = this.#away || !this.#holdsLease();
     for (const what of naks) {
-      if (this.#away) this.#owed.push({ what, how: "nak" });
+      if (mayNot) this.#owed.push({ what, how: "nak" });
       else this.#bus.settle(what.token, "nak");
     }
   }

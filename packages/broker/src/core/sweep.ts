@@ -10,19 +10,18 @@ import type { Desk } from "./desk.ts";
 /** Naks between two breaths of the loop, each of them answered before the next. */
 const STRIDE = 5_000;
 
-export async function sweep(desk: Desk): Promise<void> {
+export async function sweep(desk: Desk, elsewhere: ReadonlySet<number>): Promise<void> {
   const { pulling, settling, bus, name, held, options } = desk;
   await pulling.pause();
   try {
     await settling.settled();
     const state = await bus.cursorState(name);
     if (state === undefined) return;
-    const elsewhere = await options.heldElsewhere?.();
     // Nothing is out but what is held: the common case, and no walk through a long stretch of the log.
-    if (state.ackPending <= held.knownAt(state.deliveredSequence) + (elsewhere?.size ?? 0)) return;
+    if (state.ackPending <= held.knownAt(state.deliveredSequence) + elsewhere.size) return;
     let told = 0;
     for (let sequence = state.ackFloor + 1; sequence <= state.delivered; sequence++) {
-      if (held.has(sequence) || elsewhere?.has(sequence)) continue;
+      if (held.has(sequence) || elsewhere.has(sequence)) continue;
       if (!options.holdsLease()) return;
       bus.nakAbandoned(name, sequence, state.deliveredSequence);
       if (++told % STRIDE === 0) await bus.settled(name);

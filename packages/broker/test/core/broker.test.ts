@@ -191,7 +191,7 @@ describe("bindings are intervals", () => {
 });
 
 describe("boot", () => {
-  test("what is durable stays, what is not goes; a second broker on the bucket is refused", async () => {
+  test("what is durable stays, what is not goes", async () => {
     await broker.declareExchange(exchangeSpec("x", "fanout"));
     await broker.declareExchange(exchangeSpec("y", "fanout", { durable: false }));
     await broker.declareQueue(session, queueSpec("q"));
@@ -199,7 +199,6 @@ describe("boot", () => {
     await broker.declareQueue(session, queueSpec("e1", { exclusive: true }));
     await broker.bind(session, [{ queue: "q", exchange: "x", key: "", arguments: "" }]);
     await publish(broker, "x", "", "kept");
-    await expect(openRig(server.url)).rejects.toThrow("serves this bucket");
     await rig.drop();
     rig = await openRig(server.url);
     broker = rig.broker;

@@ -59,7 +59,7 @@ describe("a process that died", () => {
     await until(() => other.got.length === 3);
     const next = site.cursor(name, { heldElsewhere: async () => new Set(cursor.heldSequences) });
     expect(await next.ready()).toBe(2);
-    await next.sweep();
+    await next.sweep(new Set(cursor.heldSequences));
     expect(await next.ready()).toBe(2);
     expect(await next.purge()).toBe(2);
     other.ackAll();
@@ -109,7 +109,11 @@ describe("a bus that loses what it was asked", () => {
     const reader = site.cursorOn(name, cutting(site.bus));
     const got = await reader.get(true);
     expect(got && Number(Buffer.from(got.body).toString())).toBe(0);
-    const purger = site.cursorOn(name, cutting(site.bus), { heldElsewhere: async () => new Set(reader.heldSequences) });
+    const elsewhere = (): ReadonlySet<number> => new Set(reader.heldSequences);
+    const purger: QueueCursor = site.cursorOn(name, cutting(site.bus), {
+      heldElsewhere: async () => elsewhere(),
+      sweep: () => purger.sweep(elsewhere()),
+    });
     expect(await purger.purge()).toBe(9);
     got?.settle("complete");
     await site.expectEmpty(name);

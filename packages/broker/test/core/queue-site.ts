@@ -150,7 +150,7 @@ export class Site {
   /** A queue, ready, with its cursor. */
   async declare(name: string): Promise<Queue> {
     const record = { durable: true, autoDelete: false, exclusive: null, type: "classic", arguments: "" } as const;
-    const made = await this.topology.createQueue(name, { ...record, state: "making", from: 0 });
+    const made = await this.topology.createQueue(name, { ...record, state: "making", from: 0, consumed: false });
     if (made === "conflict") throw new Error("conflict");
     await this.bus.createCursor({ queue: name, filters: [implicitFilter(name)], revision: 1, queueId: made.id });
     const ready = await this.topology.updateQueue(made, { state: "ready", from: await this.bus.lastSequence() });
@@ -204,11 +204,13 @@ export class Site {
   }
 
   cursorOn(name: string, bus: Bus, options: Partial<CursorOptions> = {}): QueueCursor {
-    const cursor = new QueueCursor(name, bus, this.topology, {
+    const cursor: QueueCursor = new QueueCursor(name, bus, this.topology, {
       // In these tests a message's properties are its lifetime in eight digits, or two octets of zero.
       expirationOf: (properties) => (properties.length === 2 ? undefined : Number(Buffer.from(properties).toString())),
       suspectBelow: 0,
       holdsLease: () => this.lease,
+      heldElsewhere: async () => new Set(),
+      sweep: () => cursor.sweep(),
       ...options,
     });
     this.#cursors.add(cursor);

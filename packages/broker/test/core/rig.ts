@@ -9,9 +9,13 @@ import type { Log } from "../../src/core/log.ts";
 import type { Delivery } from "../../src/core/message.ts";
 import type { ExchangeSpec, QueueSpec, Session, Subscription } from "../../src/core/verbs.ts";
 import { openBus } from "../../src/nats/bus.ts";
+import { NatsPeers } from "../../src/nats/peers.ts";
 import { isRefusal } from "../../src/refusals.ts";
 
-const silent: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+const line = (level: string) => (fields: object, text: string) => {
+  if (process.env.AMQP_TEST_LOG !== undefined) console.log(level, text, fields);
+};
+const silent: Log = { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") };
 const NO_PROPERTIES = new Uint8Array(2);
 
 export interface Rig {
@@ -31,7 +35,14 @@ export async function openRig(url: string): Promise<Rig> {
   const health = new Health(silent, 30_000);
   const bus = await openBus({ publishing, delivering, stream: "AMQP", root: "amqp", listener: health, log: silent });
   const bucket = await openBucket(publishing, { name: "amqp" });
-  const broker = await Broker.open({ bus, bucket, health, log: silent, expirationOf: () => undefined });
+  const broker = await Broker.open({
+    bus,
+    bucket,
+    peers: new NatsPeers(publishing, "amqp"),
+    health,
+    log: silent,
+    expirationOf: () => undefined,
+  });
   const end = async (): Promise<void> => {
     await bus.close();
     await Promise.all(connections.map((connection) => connection.close()));

@@ -1,0 +1,91 @@
+/**
+ * Changes of the topology, wherever they are asked for: done here by the leader, forwarded to it by everyone else.
+ *
+ * Responsibilities: finding the leader, asking again where another one took over, and waiting for the own mirror before
+ * the asking client is answered (design §4: the asking replica's fence). Used by: broker. Separate because every verb that
+ * changes something goes this one way. Verbs are such that asking again after an unknown outcome does no harm.
+ */
+import type { Topology } from "@amqp/topology";
+import type { Changes } from "./changes.ts";
+import type { Fleet } from "./fleet.ts";
+import { type Leadership, NotLeading } from "./leadership.ts";
+import { PeerAbsent, PeerRefused, PeerSilent, type Peers } from "./peers.ts";
+
+/** Longest wait for a leader, milliseconds: a lease, a reconciliation and some. */
+const PATIENCE = 15_000;
+/** Longest wait for one answer of a leader that lives. */
+const ANSWER = 10_000;
+const PAUSE = 50;
+
+/** No replica leads, and none took over in time. */
+export class NoLeader extends Error {
+  override readonly name: string = "NoLeader";
+}
+
+type Verb = keyof Changes;
+type Question<V extends Verb> = Parameters<Changes[V]>[0];
+type Answer<V extends Verb> = Awaited<ReturnType<Changes[V]>>;
+
+/** A leader's answer: what was said, and the revision from which on it is true. */
+interface Answered<V extends Verb> {
+  readonly value: Answer<V>;
+  readonly revision: number;
+}
+
+export class Lead {
+  readonly #topology: Topology;
+  readonly #leadership: Leadership;
+  readonly #fleet: Fleet;
+  readonly #peers: Peers;
+  readonly #changes: Changes;
+
+  constructor(topology: Topology, leadership: Leadership, fleet: Fleet, peers: Peers, changes: Changes) {
+    this.#topology = topology;
+    this.#leadership = leadership;
+    this.#fleet = fleet;
+    this.#peers = peers;
+    this.#changes = changes;
+  }
+
+  /** Has it done by whoever leads; resolves when the own mirror shows it. */
+  async run<V extends Verb>(verb: V, question: Question<V>): Promise<Answer<V>> {
+    const end = Date.now() + PATIENCE;
+    for (;;) {
+      const answered = await this.#try(verb, question);
+      if (answered !== undefined) {
+        await this.#topology.applied(answered.revision);
+        // JSON knows no undefined.
+        return answered.value ?? (undefined as Answer<V>);
+      }
+      if (Date.now() > end) throw new NoLeader("no replica leads the topology");
+      await new Promise((resolve) => setTimeout(resolve, PAUSE));
+      await this.#leadership.seek();
+    }
+  }
+
+  /** A question that came from another replica. Throws {@link NotLeading} where this one does not lead. */
+  async answer(verb: string, question: unknown): Promise<Answered<Verb>> {
+    if (!this.#leadership.leading) throw new NotLeading("another replica leads");
+    const work = this.#changes[verb as Verb] as (question: unknown) => Promise<Answer<Verb>>;
+    const value = await work.call(this.#changes, question);
+    return { value, revision: this.#topology.revision };
+  }
+
+  /** Undefined: nobody who leads was reached; find out who does and ask again. */
+  async #try<V extends Verb>(verb: V, question: Question<V>): Promise<Answered<V> | undefined> {
+    try {
+      if (this.#leadership.leading) return (await this.answer(verb, question)) as Answered<V>;
+      const leader = this.#topology.leader();
+      if (leader === undefined || leader === this.#fleet.replica) return undefined;
+      return (await this.#peers.ask(leader, `lead.${verb}`, question, ANSWER)) as Answered<V>;
+    } catch (error) {
+      const isElsewhere =
+        error instanceof NotLeading ||
+        error instanceof PeerAbsent ||
+        error instanceof PeerSilent ||
+        (error instanceof PeerRefused && error.code === "NotLeading");
+      if (isElsewhere) return undefined;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * What a replica does as the topology's leader.
+ *
+ * Responsibilities: putting the parts together that change the topology, taking over from an earlier leader, and seeing to
+ * what a dead replica leaves behind. Used by: broker. Separate because every replica has these parts and only one at a
+ * time may use them: each write asks leadership in its turn.
+ */
+import { Bindings } from "./bindings.ts";
+import type { Changes } from "./changes.ts";
+import { Changing } from "./changing.ts";
+import { Chores } from "./chores.ts";
+import { Consumers, type Consuming } from "./consumers.ts";
+import type { Core } from "./context.ts";
+import { Exchanges } from "./exchanges.ts";
+import { CursorFilters } from "./filters.ts";
+import { Lifecycle } from "./lifecycle.ts";
+import { Queues } from "./queues.ts";
+import { reconcile } from "./reconcile.ts";
+import { Sweeper } from "./sweeper.ts";
+
+/** Milliseconds until what a dead replica left is tried to be put back again. */
+const AGAIN = 1000;
+
+export class Leader {
+  readonly exchanges: Exchanges;
+  readonly changes: Changes;
+  readonly #core: Core;
+  readonly #filters: CursorFilters;
+  readonly #lifecycle: Lifecycle;
+  readonly #chores: Chores;
+  readonly #queues: Queues;
+  readonly #consumers: Consumers = new Consumers();
+  readonly #sweeper: Sweeper;
+
+  constructor(core: Core) {
+    this.#core = core;
+    this.#filters = new CursorFilters(core.bus, core.leadership);
+    this.#lifecycle = new Lifecycle(core, this.#filters);
+    this.#chores = new Chores(core, this.#filters, this.#lifecycle);
+    const seeTo = (queue: string): void => this.#chores.seeTo(queue);
+    const bindings = new Bindings(core, this.#filters, seeTo);
+    this.#sweeper = new Sweeper(core);
+    this.exchanges = new Exchanges(core, bindings);
+    this.#queues = new Queues(core, this.#lifecycle, this.exchanges, this.#consumers, seeTo);
+    this.changes = new Changing(this.exchanges, this.#queues, bindings, this.#sweeper);
+  }
+
+  /** With the right to write and nobody else writing, before this replica leads. */
+  async takeOver(starting: boolean, consuming: () => readonly Consuming[]): Promise<void> {
+    const parts = {
+      core: this.#core,
+      filters: this.#filters,
+      lifecycle: this.#lifecycle,
+      exchanges: this.exchanges,
+      chores: this.#chores,
+      consumers: this.#consumers,
+      consuming,
+    };
+    await reconcile(parts, starting);
+    await this.#queues.deleteUnconsumed();
+    await this.#sweeper.sweepAll();
+  }
+
+  /** One that takes over later finds the same in reconciling. */
+  async replicaGone(id: string): Promise<void> {
+    if (!this.#core.leadership.leading) return;
+    this.#core.log.warn({ replica: id }, "a replica is gone; what its clients held is put back");
+    try {
+      await Promise.all([this.#queues.replicaGone(id), this.#sweeper.sweepAll()]);
+    } catch (error) {
+      this.#core.log.warn({ err: error, replica: id }, "could not put back all that a replica left; trying again");
+      setTimeout(() => void this.replicaGone(id), AGAIN).unref();
+    }
+  }
+
+  /** No chore begins any more; resolves when what runs has ended. */
+  async close(): Promise<void> {
+    this.#chores.close();
+    await this.#core.lanes.idle();
+  }
+}
