@@ -122,13 +122,19 @@ export interface BusErrorShape {
 export interface Bus {
   /** Octets of one message that the bus takes: body plus encoded properties. */
   readonly maxPayload: number;
-  /** How many octets `properties` takes of {@link maxPayload} when encoded for the bus. */
+  /**
+   * How many octets `properties` takes of {@link maxPayload} when encoded for the bus; infinite where the bus takes
+   * no properties of that length at all.
+   */
   encodedSize(propertiesLength: number): number;
   /** False while the window of unanswered publishes is full: readers stop until {@link BusListener.room}. */
   readonly room: boolean;
   /** True while the bus is reachable. */
   readonly present: boolean;
-  /** Publishes; never waits, keeps the order of the calls. Accepts (holds) also while there is no room. */
+  /**
+   * Publishes; never waits, keeps the order of the calls. Accepts (holds) also while there is no room.
+   * The octets must not change before the sink is told: a message that no leader took is sent again.
+   */
   publish(subject: string, properties: Properties, body: readonly Uint8Array[], sink: PublishSink, tag: number): void;
 
   openPull(queue: string, sink: PullSink): PullLine;
@@ -144,6 +150,7 @@ export interface Bus {
   logState(): Promise<LogState>;
   lastSequence(): Promise<number>;
 
+  /** Succeeds also where the very same one is there already; fails where another one is. */
   createCursor(spec: CursorSpec): Promise<void>;
   /** Changes an existing cursor only; `false` where there is none (never resurrects a deleted one). */
   updateCursor(spec: CursorSpec, options?: { readonly headersOnly?: boolean }): Promise<boolean>;

@@ -135,7 +135,7 @@ export class JetStreamBus implements Bus {
   /** The boot checks; part of {@link openBus}. */
   async open(): Promise<void> {
     const { delivering, stream, root, replicas, maxBytes, log } = this.#options;
-    await checkServer(delivering, this.#requests);
+    await checkServer(delivering, this.#requests, log);
     await openStream(this.#requests, { stream, root, replicas, maxBytes }, log);
   }
 

@@ -18,6 +18,7 @@ import type { Msg, MsgHdrs, PublishOptions, Subscription } from "@nats-io/nats-c
 import type { PublishOutcome, PublishSink } from "../core/bus.ts";
 import type { Log } from "../core/log.ts";
 import type { Properties } from "../core/message.ts";
+import { InFlight, type Publish } from "./in-flight.ts";
 import type { Link } from "./link.ts";
 import { PropsHeader } from "./props-header.ts";
 import { isStored, readRefusal } from "./pub-ack.ts";
@@ -28,18 +29,8 @@ export const WINDOW_MESSAGES = 4_000;
 export const WINDOW_OCTETS: number = 32 * 1024 * 1024;
 /** There is room again below this part of the window. */
 const AGAIN = 0.75;
-const RING = 8_192;
 const PROBE_MIN_MS = 50;
 const PROBE_MAX_MS = 1_000;
-
-interface Publish {
-  readonly subject: string;
-  readonly head: Uint8Array;
-  readonly payload: Uint8Array;
-  readonly sink: PublishSink;
-  readonly tag: number;
-  number: number;
-}
 
 export interface PublisherListener {
   room(): void;
@@ -63,7 +54,7 @@ const EMPTY = new Uint8Array(0);
 export class Publisher {
   readonly #options: PublisherOptions;
   readonly #header: PropsHeader = new PropsHeader();
-  readonly #ring: (Publish | undefined)[] = new Array<Publish | undefined>(RING).fill(undefined);
+  readonly #flying: InFlight = new InFlight();
   readonly #held: Queue<Publish> = new Queue();
   readonly #inbox: string;
   readonly #replies: Subscription;
@@ -71,10 +62,6 @@ export class Publisher {
   /** Numbers given out when a second began: finds what is overdue without a clock a message. */
   readonly #marks: { readonly at: number; readonly number: number }[] = [];
   #state: "flowing" | "stalled" | "away" = "flowing";
-  #next = 1;
-  #oldest = 1;
-  #flying = 0;
-  #octets = 0;
   #room: boolean = true;
   #again: Publish[] = [];
   /** The listener was told that the log has no leader. */
@@ -125,11 +112,7 @@ export class Publisher {
     this.#stoppedAt = Date.now();
     // Known to be stored nowhere: these wait with the held ones, before them.
     this.#holdAgain();
-    for (let number = this.#oldest; number < this.#next; number++) {
-      const publish = this.#ring[number % RING];
-      if (publish !== undefined && publish.number === number) this.#answer(publish, "unknown");
-    }
-    this.#oldest = this.#next;
+    this.#giveUp(this.#flying.next);
   }
 
   up(): void {
@@ -144,21 +127,16 @@ export class Publisher {
   }
 
   #maySend(): boolean {
-    return (
-      this.#state === "flowing" &&
-      this.#flying < WINDOW_MESSAGES &&
-      this.#octets < WINDOW_OCTETS &&
-      this.#ring[this.#next % RING] === undefined
-    );
+    return this.#state === "flowing" && this.#flying.free && !this.#isWindowFull(1);
+  }
+
+  #isWindowFull(part: number): boolean {
+    return this.#flying.count >= WINDOW_MESSAGES * part || this.#flying.octets >= WINDOW_OCTETS * part;
   }
 
   #send(publish: Publish): void {
-    const number = this.#next++;
-    publish.number = number;
-    this.#ring[number % RING] = publish;
-    this.#flying++;
-    this.#octets += publish.head.length + publish.payload.length;
-    if (this.#flying >= WINDOW_MESSAGES || this.#octets >= WINDOW_OCTETS) this.#room = false;
+    const number = this.#flying.add(publish);
+    if (this.#isWindowFull(1)) this.#room = false;
     this.#encoded = publish.head;
     this.#publishOptions.reply = this.#inbox + number;
     try {
@@ -174,9 +152,9 @@ export class Publisher {
     const subject = message.subject;
     let number = 0;
     for (let i = this.#inbox.length; i < subject.length; i++) number = number * 10 + (subject.charCodeAt(i) - 48);
-    const publish = this.#ring[number % RING];
+    const publish = this.#flying.find(number);
     // Late, of a publish already answered as unknown.
-    if (publish === undefined || publish.number !== number) return;
+    if (publish === undefined) return;
     if (isStored(message.data)) {
       this.#answer(publish, "stored");
       if (this.#state === "stalled") this.#resume();
@@ -196,25 +174,19 @@ export class Publisher {
   }
 
   #settled(publish: Publish, number: number, outcome: PublishOutcome): void {
-    if (this.#ring[number % RING] !== publish || publish.number !== number) return;
+    if (this.#flying.find(number) !== publish) return;
     this.#answer(publish, outcome);
     this.#allAnswered();
     if (!this.#room || this.#held.length > 0) this.#flush();
   }
 
   #answer(publish: Publish, outcome: PublishOutcome): void {
-    this.#forget(publish);
+    this.#flying.remove(publish);
     publish.sink.published(publish.tag, outcome);
   }
 
-  #forget(publish: Publish): void {
-    this.#ring[publish.number % RING] = undefined;
-    this.#flying--;
-    this.#octets -= publish.head.length + publish.payload.length;
-  }
-
   #stall(publish: Publish, why: string): void {
-    this.#forget(publish);
+    this.#flying.remove(publish);
     this.#again.push(publish);
     this.#room = false;
     if (this.#state === "flowing") {
@@ -230,7 +202,7 @@ export class Publisher {
 
   /** Nothing is sent again while an earlier one is still unanswered: order first. */
   #allAnswered(): void {
-    if (this.#state !== "stalled" || this.#flying > 0) return;
+    if (this.#state !== "stalled" || this.#flying.count > 0) return;
     this.#holdAgain();
     this.#scheduleProbe();
   }
@@ -243,18 +215,18 @@ export class Publisher {
   }
 
   #scheduleProbe(): void {
-    if (this.#probe !== undefined || this.#flying > 0 || this.#held.length === 0) return;
+    if (this.#probe !== undefined || this.#flying.count > 0 || this.#held.length === 0) return;
     this.#probe = setTimeout(() => {
       this.#probe = undefined;
       this.#probeDelay = Math.min(this.#probeDelay * 2, PROBE_MAX_MS);
-      const first = this.#state === "stalled" && this.#flying === 0 ? this.#held.shift() : undefined;
+      const first = this.#state === "stalled" && this.#flying.count === 0 ? this.#held.shift() : undefined;
       if (first !== undefined) this.#send(first);
     }, this.#probeDelay);
   }
 
   /** Stored while stalled: there is a leader. */
   #resume(): void {
-    if (this.#flying > 0) return;
+    if (this.#flying.count > 0) return;
     this.#holdAgain();
     this.#flow();
   }
@@ -270,7 +242,7 @@ export class Publisher {
   #flush(): void {
     while (this.#held.length > 0 && this.#maySend()) this.#send(this.#held.shift() as Publish);
     if (this.#room || this.#state !== "flowing" || this.#held.length > 0) return;
-    if (this.#flying > WINDOW_MESSAGES * AGAIN || this.#octets > WINDOW_OCTETS * AGAIN) return;
+    if (this.#isWindowFull(AGAIN)) return;
     this.#room = true;
     this.#options.listener.room();
   }
@@ -284,19 +256,22 @@ export class Publisher {
         publish.sink.published(publish.tag, "refused");
       }
       // Without a leader only a publish tells whether there is one again: let the publishers try.
-      if (this.#state === "stalled" && this.#flying === 0) {
+      if (this.#state === "stalled" && this.#flying.count === 0) {
         this.#flow();
         this.#flush();
       }
     }
-    this.#marks.push({ at: now, number: this.#next });
+    this.#marks.push({ at: now, number: this.#flying.next });
     const mark = this.#marks[0];
     if (mark === undefined || now - mark.at <= this.#options.timeout) return;
     this.#marks.shift();
-    for (let number = this.#oldest; number < mark.number; number++) {
-      const publish = this.#ring[number % RING];
-      if (publish !== undefined && publish.number === number) this.#settled(publish, number, "unknown");
-    }
-    this.#oldest = Math.max(this.#oldest, mark.number);
+    this.#giveUp(mark.number);
+    this.#allAnswered();
+    this.#flush();
+  }
+
+  /** What is unanswered below this number will not be answered: whether it is stored is unknown. */
+  #giveUp(below: number): void {
+    this.#flying.removeBelow(below, (publish) => publish.sink.published(publish.tag, "unknown"));
   }
 }

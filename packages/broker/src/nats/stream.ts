@@ -54,11 +54,13 @@ interface StreamInfo {
 const MINIMUM = [2, 12, 5] as const;
 /** The server's own default is 1,000, and -1 does not lift it (design §5). */
 const MAX_CONSUMERS = 100_000;
+/** With the pulls' 40 MiB, more than this may exceed the 64 MiB at which a server closes a connection as too slow. */
+const MOST_PAYLOAD: number = 24 * 1024 * 1024;
 /** A server that has just started may still be opening its store. */
 const STARTUP_MS = 3_000;
 
 /** Throws {@link BootError} where the server cannot serve. */
-export async function checkServer(connection: NatsConnection, requests: Requests): Promise<void> {
+export async function checkServer(connection: NatsConnection, requests: Requests, log: Log): Promise<void> {
   const { info } = connection;
   const version = info?.version ?? "unknown";
   if (!isAtLeast(version, MINIMUM)) {
@@ -68,6 +70,9 @@ export async function checkServer(connection: NatsConnection, requests: Requests
   }
   if (info?.headers !== true) {
     throw new BootError("nats-server refuses headers: remove `no_header_support` from its configuration");
+  }
+  if (info.max_payload > MOST_PAYLOAD) {
+    log.warn({}, `max_payload of ${info.max_payload} octets: raise nats-server's max_pending above 40 MiB plus that`);
   }
   try {
     await requests.read("INFO", undefined, STARTUP_MS);

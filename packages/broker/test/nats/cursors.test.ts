@@ -59,6 +59,7 @@ describe("cursors", () => {
     expect(await bus.updateCursor(spec)).toBe(false);
     expect(await bus.cursorState("exclusive")).toBeUndefined();
     await bus.createCursor(spec);
+    await bus.createCursor(spec);
     await expect(bus.createCursor({ ...spec, filters: ["amqp._.other"] })).rejects.toMatchObject({
       name: "BusError",
       timeout: false,
