@@ -92,12 +92,22 @@ export class Site {
 
   static async open(): Promise<Site> {
     const site = new Site(await mkdtemp(join(tmpdir(), "amqp-queue-")));
-    await site.#start();
-    const url = `nats://127.0.0.1:${site.#port}`;
+    try {
+      await site.#begin();
+      return site;
+    } catch (error) {
+      await site.#kill();
+      throw error;
+    }
+  }
+
+  async #begin(): Promise<void> {
+    await this.#start();
+    const url = `nats://127.0.0.1:${this.#port}`;
     const options = { servers: url, reconnectTimeWait: 50, maxReconnectAttempts: -1 };
     const [publishing, delivering] = [await connect(options), await connect(options)];
-    site.#connections = [publishing, delivering];
-    site.#busField = await openBus({
+    this.#connections = [publishing, delivering];
+    this.#busField = await openBus({
       publishing,
       delivering,
       stream: "AMQP",
@@ -105,18 +115,17 @@ export class Site {
       log: QUIET,
       listener: {
         away: () => {
-          for (const cursor of site.#cursors) cursor.away();
+          for (const cursor of this.#cursors) cursor.away();
         },
         back: (restarted) => {
-          site.restarts++;
-          for (const cursor of site.#cursors) cursor.back(restarted);
+          this.restarts++;
+          for (const cursor of this.#cursors) cursor.back(restarted);
         },
         full: () => {},
         room: () => {},
       },
     });
-    site.#topologyField = await Topology.open(await openBucket(delivering), { root: "amqp", lost: () => {} });
-    return site;
+    this.#topologyField = await Topology.open(await openBucket(delivering), { root: "amqp", lost: () => {} });
   }
 
   get bus(): JetStreamBus {
