@@ -1,12 +1,23 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { BootError } from "../../src/nats/errors.ts";
 import { NatsServer, open } from "./harness.ts";
 
 const MIB = 1024 * 1024;
 
 describe("opening the bus", () => {
+  const servers: NatsServer[] = [];
+
+  afterEach(async () => {
+    for (const server of servers.splice(0)) await server.stop();
+  });
+
+  async function start(extra = "", domain: string | null = ""): Promise<NatsServer> {
+    const server = await NatsServer.start(extra, domain);
+    servers.push(server);
+    return server;
+  }
   it("refuses a stream that is something else, and sets other differences right", { timeout: 60_000 }, async () => {
-    const server = await NatsServer.start();
+    const server = await start();
     const nc = await server.connect();
     const make = async (config: object): Promise<void> => {
       await nc.request("$JS.API.STREAM.DELETE.AMQP");
@@ -39,17 +50,14 @@ describe("opening the bus", () => {
     await nc.request("$JS.API.STREAM.CREATE.T", JSON.stringify({ name: "T", subjects: ["amqp.t.>"] }));
     await expect(open(server)).rejects.toThrow(/another stream already takes part of amqp\.>/);
     await nc.close();
-    await server.stop();
   });
 
   it("names what is missing: JetStream, or a permission", { timeout: 60_000 }, async () => {
-    const off = await NatsServer.start("", null);
+    const off = await start("", null);
     await expect(open(off)).rejects.toThrow(/JetStream is off.*-js/);
-    await off.stop();
-    const closed = await NatsServer.start(
+    const closed = await start(
       'authorization { users: [ { user: a, password: b, permissions: { publish: ["x"], subscribe: ["_INBOX.>"] } } ] }\nno_auth_user: a',
     );
     await expect(open(closed)).rejects.toThrow(/no permission/);
-    await closed.stop();
   });
 });

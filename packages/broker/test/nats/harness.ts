@@ -17,6 +17,12 @@ import { type BusOptions, type JetStreamBus, openBus } from "../../src/nats/bus.
 const BINARY = process.env["NATS_SERVER_BIN"] ?? "nats-server";
 const MIB = 1024 * 1024;
 
+/** None outlives its test, whatever became of it. */
+const running: Set<ChildProcess> = new Set();
+process.once("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+});
+
 export class NatsServer {
   readonly #directory: string;
   readonly #config: string;
@@ -50,6 +56,8 @@ export class NatsServer {
     await writeFile(config, `${this.#config}\nport: ${this.port}\nhost: "127.0.0.1"\nports_file_dir: "${ports}"\n`);
     const child = spawn(BINARY, ["-c", config], { stdio: ["ignore", "ignore", "pipe"] });
     this.#process = child;
+    running.add(child);
+    child.once("exit", () => running.delete(child));
     let said = "";
     child.stderr.on("data", (chunk: Buffer) => {
       said = (said + chunk.toString()).slice(-2_000);
