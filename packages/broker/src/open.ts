@@ -74,7 +74,12 @@ export async function openBroker(options: OpenOptions): Promise<BrokerHandle> {
 
 /** The `expiration` property in milliseconds; checked at publish, so what is no number came from elsewhere. */
 function expirationOf(properties: Uint8Array): number | undefined {
-  const text = peekProperty(properties, "expiration");
+  let text: string | undefined;
+  try {
+    text = peekProperty(properties, "expiration");
+  } catch {
+    return undefined; // a native publisher's, and no properties at all
+  }
   if (text === undefined) return undefined;
   const milliseconds = Number(text);
   return Number.isFinite(milliseconds) && milliseconds >= 0 ? milliseconds : undefined;
