@@ -7,7 +7,7 @@
  */
 import { type Bucket, Topology } from "@amqp/topology";
 import { isFault, ROOT, toSubject } from "@amqp/translator";
-import { type Refusal, refuse } from "../refusals.ts";
+import { isRefusal, type Refusal, refuse } from "../refusals.ts";
 import { Answers } from "./answers.ts";
 import type { Bus, PublishSink } from "./bus.ts";
 import type { Asker } from "./changes.ts";
@@ -167,8 +167,10 @@ export class Broker implements Verbs {
     const named = spec.name === "" ? { ...spec, name: generatedName() } : spec;
     // Noted before: a connection that closes meanwhile must not leave it behind.
     if (named.exclusive) this.#own(session, named.name);
-    const refusal = await this.#lead.run("declareQueue", { asker: this.#asker(session), spec: named });
-    return refusal ?? this.#consumption.check(session, named.name);
+    const declared = await this.#lead.run("declareQueue", { asker: this.#asker(session), spec: named });
+    if (isRefusal(declared)) return declared;
+    if (declared.made) return { name: named.name, messages: 0, consumers: 0 };
+    return this.#consumption.check(session, named.name);
   }
 
   checkQueue(session: Session, name: string): Promise<Refusal | QueueCounts> {

@@ -22,7 +22,11 @@ export interface Changes {
   ready(question: null): Promise<true>;
   declareExchange(spec: ExchangeSpec): Promise<Done>;
   deleteExchange(question: { readonly name: string; readonly ifUnused: boolean }): Promise<Done>;
-  declareQueue(question: { readonly asker: Asker; readonly spec: QueueSpec }): Promise<Done>;
+  /** `made`: it was not there, so that nothing is in it. */
+  declareQueue(question: {
+    readonly asker: Asker;
+    readonly spec: QueueSpec;
+  }): Promise<Refusal | { readonly made: boolean }>;
   deleteQueue(question: {
     readonly asker: Asker;
     readonly name: string;

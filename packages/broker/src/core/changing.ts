@@ -37,7 +37,13 @@ export class Changing implements Changes {
     return this.#exchanges.delete(name, { ifUnused });
   }
 
-  declareQueue({ asker, spec }: { readonly asker: Asker; readonly spec: QueueSpec }): Promise<Done> {
+  declareQueue({
+    asker,
+    spec,
+  }: {
+    readonly asker: Asker;
+    readonly spec: QueueSpec;
+  }): Promise<Refusal | { readonly made: boolean }> {
     return this.#queues.declare(asker, spec);
   }
 

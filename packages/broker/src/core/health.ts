@@ -23,6 +23,7 @@ export class Health implements BusListener {
   #away: NodeJS.Timeout | undefined;
   #isAway = false;
   #isFull = false;
+  #isStalled = false;
 
   /** `timeout`: milliseconds that the bus may be away before connections are closed. */
   constructor(log: Log, timeout: number) {
@@ -75,6 +76,18 @@ export class Health implements BusListener {
     this.#tell();
   }
 
+  /** No leader: publishes are held, and what was delivered of late may be nobody's (design §5). */
+  stalled(stalled: boolean): void {
+    if (this.#isStalled === stalled) return;
+    this.#isStalled = stalled;
+    if (stalled) this.#log.warn({}, "the stream has no leader; publishes are held until it has one");
+    else {
+      this.#log.info({}, "the stream has a leader again");
+      this.#listener?.back(true);
+    }
+    this.#tell();
+  }
+
   room(): void {
     for (const frontEnd of this.#frontEnds) frontEnd.room();
   }
@@ -91,6 +104,7 @@ export class Health implements BusListener {
 
   #reason(): string | undefined {
     if (this.#isAway) return "the bus is away";
+    if (this.#isStalled) return "the stream has no leader";
     return this.#isFull ? "the stream is full" : undefined;
   }
 }

@@ -38,23 +38,23 @@ export class Queues {
   }
 
   /** The spec has a name: whoever asks gave one where the client gave none. */
-  async declare(asker: Asker, spec: QueueSpec): Promise<Done> {
+  async declare(asker: Asker, spec: QueueSpec): Promise<Refusal | { readonly made: boolean }> {
     const { name } = spec;
     const fault = checkName("queue", name);
     if (fault !== undefined) return refuseFault(fault);
     const unfit = quorumProperty(spec);
     if (unfit !== undefined) return refuse("quorum-property", { queue: name, argument: unfit });
     const { topology, lanes } = this.#core;
-    const declared = await lanes.run(queueLane(name), () =>
+    return lanes.run(queueLane(name), () =>
       untilWritten(this.#core, async () => {
         const present = topology.queue(name);
-        if (present?.state === "ready") return difference(asker, spec, present) ?? present;
+        if (present?.state === "ready") return difference(asker, spec, present) ?? { made: false };
         // `deleting` or `making`: nothing but this lane works on it, so it was left by a crash or a silent bus.
         if (present !== undefined) await this.#finish(present);
-        return this.#lifecycle.make(name, spec, spec.exclusive ? asker : null);
+        const made = await this.#lifecycle.make(name, spec, spec.exclusive ? asker : null);
+        return made === "conflict" ? made : { made: true };
       }),
     );
-    return isRefusal(declared) ? declared : undefined;
   }
 
   async delete(

@@ -232,7 +232,7 @@ export class JetStreamBus implements Bus {
   }
 
   async anyAbove(filters: readonly string[], above: number): Promise<boolean> {
-    return await anyAbove(this.#requests, this.#options.stream, filters, above);
+    return await anyAbove(this.#requests, this.#options.stream, filters, above, () => this.lastSequence());
   }
 
   async collect(filters: readonly string[], above: number): Promise<number> {

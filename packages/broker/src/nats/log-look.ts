@@ -9,15 +9,26 @@ import type { Requests } from "./requests.ts";
 
 const NO_MESSAGE = 10037;
 
-/** True where a message above `above` matches one of the filters. One request a filter, all at once. */
+/** Filters asked for at once; a queue with a thousand bindings must not flood the bus. */
+const AT_ONCE = 16;
+
+/**
+ * True where a message above `above` matches one of the filters: one request a filter, and none where the log ends at
+ * `above` (`lastSequence` says where).
+ */
 export async function anyAbove(
   requests: Requests,
   stream: string,
   filters: readonly string[],
   above: number,
+  lastSequence: () => Promise<number>,
 ): Promise<boolean> {
-  const found = await Promise.all(filters.map((filter) => isAbove(requests, stream, filter, above)));
-  return found.includes(true);
+  if (filters.length > 1 && (await lastSequence()) <= above) return false;
+  for (let at = 0; at < filters.length; at += AT_ONCE) {
+    const some = filters.slice(at, at + AT_ONCE).map((filter) => isAbove(requests, stream, filter, above));
+    if ((await Promise.all(some)).includes(true)) return true;
+  }
+  return false;
 }
 
 async function isAbove(requests: Requests, stream: string, filter: string, above: number): Promise<boolean> {
