@@ -22,7 +22,7 @@ import { Heartbeat } from "./heartbeat.ts";
 import type { Limits } from "./limits.ts";
 import { Outbox } from "./outbox.ts";
 import { Pressure } from "./pressure.ts";
-import { Quota } from "./quota.ts";
+import { isQueue, Quota } from "./quota.ts";
 import { Reception } from "./reception.ts";
 import { type Closing, codecClosing, toClosing, toRefusal } from "./reply.ts";
 import type { Transport, TransportListener } from "./transport.ts";
@@ -75,7 +75,7 @@ export class Connection implements TransportListener {
     this.#transport = transport;
     this.tuning = this.limits;
     this.outbox = new Outbox(transport, this.limits);
-    this.quota = new Quota(this.limits);
+    this.quota = new Quota(this.limits, (queue) => isQueue(this.#verbs, queue));
     this.#gate = new Gate(transport);
     this.pressure = new Pressure(this.#gate, this.limits);
     this.#channels = new Channels(this, this.#verbs);

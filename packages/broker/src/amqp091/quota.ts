@@ -2,55 +2,75 @@
  * What one connection may have at most (design §9): consumers, queues it declared, bindings it made.
  *
  * Used by: handlers queue and basic. Separate because the counts belong to the connection and the commands to channels.
+ * Queues also go without a word to this connection (auto-delete, deleted by others), and their bindings with them: at a
+ * limit those that are gone are struck out first, so a connection may make temporary ones for ever.
  */
+import type { Verbs } from "../core/verbs.ts";
 import { type Refusal, refuse } from "../refusals.ts";
 import type { Limits } from "./limits.ts";
 
 export class Quota {
   readonly #limits: Limits;
-  readonly #queues: Set<string> = new Set<string>();
+  readonly #exists: (queue: string) => boolean;
+  /** How many bindings it made, by queue it declared or bound. */
+  readonly #queues: Map<string, number> = new Map<string, number>();
   #bindings = 0;
   #consumers = 0;
 
-  constructor(limits: Limits) {
+  /** @param exists whether a queue is still there, as far as is known. */
+  constructor(limits: Limits, exists: (queue: string) => boolean) {
     this.#limits = limits;
+    this.#exists = exists;
   }
 
   /** May it declare a queue of that name? */
   forQueue(name: string): Refusal | undefined {
-    if (this.#queues.has(name)) return undefined;
-    return check("queues", this.#queues.size, 1, this.#limits.queues);
+    const fits = (): boolean => this.#queues.has(name) || this.#queues.size < this.#limits.queues;
+    return this.#check(fits, "queues", this.#limits.queues);
   }
 
   declared(name: string): void {
-    this.#queues.add(name);
+    if (!this.#queues.has(name)) this.#queues.set(name, 0);
   }
 
   deleted(name: string): void {
+    this.#bindings -= this.#queues.get(name) ?? 0;
     this.#queues.delete(name);
   }
 
   forBindings(count: number): Refusal | undefined {
-    return check("bindings", this.#bindings, count, this.#limits.bindings);
+    return this.#check(() => this.#bindings + count <= this.#limits.bindings, "bindings", this.#limits.bindings);
   }
 
-  bound(count: number): void {
-    this.#bindings += count;
+  bound(queue: string): void {
+    this.#queues.set(queue, (this.#queues.get(queue) ?? 0) + 1);
+    this.#bindings++;
   }
 
-  unbound(): void {
-    this.#bindings = Math.max(0, this.#bindings - 1);
+  unbound(queue: string): void {
+    const bound = this.#queues.get(queue) ?? 0;
+    if (bound === 0) return;
+    this.#queues.set(queue, bound - 1);
+    this.#bindings--;
   }
 
   forConsumer(): Refusal | undefined {
-    return check("consumers", this.#consumers, 1, this.#limits.consumers);
+    return this.#check(() => this.#consumers < this.#limits.consumers, "consumers", this.#limits.consumers);
   }
 
   consuming(change: 1 | -1): void {
     this.#consumers += change;
   }
+
+  #check(fits: () => boolean, what: string, limit: number): Refusal | undefined {
+    if (fits()) return undefined;
+    for (const queue of [...this.#queues.keys()]) if (!this.#exists(queue)) this.deleted(queue);
+    return fits() ? undefined : refuse("too-many", { text: what, present: `${limit}` });
+  }
 }
 
-function check(what: string, present: number, more: number, limit: number): Refusal | undefined {
-  return present + more > limit ? refuse("too-many", { text: what, present: `${limit}` }) : undefined;
+/** Whether that queue is there, as far as the mirror knows: each is reached by its name through the default exchange. */
+export function isQueue(verbs: Verbs, name: string): boolean {
+  const route = verbs.route("", name);
+  return route.kind === "route" && verbs.routable(route);
 }

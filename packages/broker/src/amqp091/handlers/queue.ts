@@ -39,7 +39,7 @@ export const QUEUE: Handlers<"queue"> = {
       specs.push(spec);
     }
     const bound = specs.length > 0 ? await channel.verbs.bind(channel.session, specs) : { done: 0, refusal: undefined };
-    channel.connection.quota.bound(bound.done);
+    for (const { queue } of specs.slice(0, bound.done)) channel.connection.quota.bound(queue);
     for (const bind of binds.slice(0, bound.done)) if (!bind.nowait) channel.reply("queue.bind-ok", {});
     return bound.refusal ?? refusal;
   },
@@ -50,7 +50,7 @@ export const QUEUE: Handlers<"queue"> = {
     if (isRefusal(spec)) return spec;
     const refusal = await channel.verbs.unbind(channel.session, spec);
     if (refusal !== undefined) return refusal;
-    channel.connection.quota.unbound();
+    channel.connection.quota.unbound(spec.queue);
     channel.reply("queue.unbind-ok", {});
     return undefined;
   },
