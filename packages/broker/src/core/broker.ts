@@ -6,7 +6,7 @@
  * Separate because it is the only place that knows every part; each verb's steps are in the part's own file.
  */
 import { type Bucket, Topology } from "@amqp/topology";
-import { isFault, ROOT, toSubject } from "@amqp/translator";
+import { isFault, toSubject } from "@amqp/translator";
 import { isRefusal, type Refusal, refuse } from "../refusals.ts";
 import { Answers } from "./answers.ts";
 import type { Bus, PublishSink } from "./bus.ts";
@@ -40,6 +40,8 @@ import type {
 } from "./verbs.ts";
 
 export interface BrokerOptions {
+  /** The first words of every subject: `amqp`, or a namespace's own. All else that spells a subject asks the topology. */
+  readonly root: string;
   readonly bus: Bus;
   readonly bucket: Bucket;
   readonly peers: Peers;
@@ -68,7 +70,7 @@ export class Broker implements Verbs {
   static async open(options: BrokerOptions): Promise<Broker> {
     const { bus, bucket, health, log } = options;
     const topology = await Topology.open(bucket, {
-      root: ROOT,
+      root: options.root,
       lost: (error) => {
         log.error({ err: error }, "the watch of the topology bucket is lost; closing the connections");
         health.closing("the topology of this broker is out of date; connect again");
@@ -209,7 +211,7 @@ export class Broker implements Verbs {
     const declared = exchange === "" ? undefined : this.#core.topology.exchange(exchange);
     if (exchange !== "" && declared?.state !== "ready") return refuse("no-exchange", { exchange });
     if (declared?.internal === true) return refuse("internal-exchange", { exchange });
-    const subject = toSubject(exchange, routingKey);
+    const subject = toSubject(exchange, routingKey, this.#core.topology.root);
     if (isFault(subject)) return refuseFault(subject);
     return { kind: "route", exchange, routingKey, exchangeKind: declared?.kind ?? "direct", subject };
   }
