@@ -1,9 +1,9 @@
 /** README.md says what the code does: its tables are printed from the code, its example runs. */
 import { readFileSync } from "node:fs";
+import { notImplemented } from "@amqp/broker";
+import { SETTINGS } from "@amqp/gateway";
 import { expect, test } from "vitest";
-import { SETTINGS } from "../../apps/gateway/src/settings.ts";
-import { notImplemented } from "../../packages/broker/src/not-implemented.ts";
-import { readmeWith } from "../readme.mjs";
+import { readmeWith } from "../../scripts/readme.mjs";
 
 const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
 
