@@ -81,7 +81,9 @@ async function fileKeys(path: string, { log, cooldown = LOOK }: KeysOptions): Pr
 }
 
 function unreadable(source: string, error: unknown, remedy: string): Error {
-  return new Error(`the key set ${withoutLogin(source)} cannot be read (${saidBy(error)}): ${remedy}`, { cause: error });
+  return new Error(`the key set ${withoutLogin(source)} cannot be read (${saidBy(error)}): ${remedy}`, {
+    cause: error,
+  });
 }
 
 /** A URL may hold a password. */

@@ -5,7 +5,7 @@
  *   opening ──► open, somebody is in ⇄ open, nobody is in ── a while, and nothing would be lost ──► closing ──► (none)
  *      └─ it cannot be served: the login fails, the next one tries again
  *
- * Used by: jwt-door. Separate because whoever decides who may come in need not know what a tenant costs: a mirror, a
+ * Used by: jwt. Separate because whoever decides who may come in need not know what a tenant costs: a mirror, a
  * watch, two leases, its consumers.
  */
 import type { Namespace } from "../core/namespace.ts";
@@ -14,8 +14,9 @@ import type { Verbs } from "../core/verbs.ts";
 /** A tenant's broker. */
 export interface Served {
   readonly verbs: Verbs;
-  /** Whether closing it may count as a stop of its fleet, after which what is not durable is gone. */
+  /** Whether something is there that is not durable: gone if this was the last replica, as after a stop of its fleet. */
   readonly holdsTransient: boolean;
+  /** Never rejects. */
   close(): Promise<void>;
 }
 
@@ -30,8 +31,6 @@ export interface TenantsOptions {
   serve(namespace: Namespace): Promise<Served>;
   /** Milliseconds that a tenant stays after its last connection left; 30,000 by default. */
   readonly linger?: number;
-  /** Told where a tenant could not be closed in order. */
-  failed(error: unknown, namespace: Namespace): void;
 }
 
 const LINGER = 30_000;
@@ -106,10 +105,7 @@ export class Tenants {
       this.#wait(namespace, tenant);
       return;
     }
-    tenant.closing = served
-      .close()
-      .catch((error: unknown) => this.#options.failed(error, namespace))
-      .finally(() => this.#forget(namespace, tenant));
+    tenant.closing = served.close().finally(() => this.#forget(namespace, tenant));
     await tenant.closing;
   }
 

@@ -3,7 +3,7 @@
  *
  * Responsibilities: signature, algorithm, issuer, audience, times (`jose`), and the two claims that are used: `sub`, the
  * user, and the organisation. Nothing of a token but its claims' names is ever said.
- * Used by: jwt-door. Separate because it is a function of a token, a clock and keys, and knows no connection.
+ * Used by: jwt. Separate because it is a function of a token, a clock and keys, and knows no connection.
  */
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
 import { type Namespace, toNamespace } from "../core/namespace.ts";

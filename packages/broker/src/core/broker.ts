@@ -80,16 +80,22 @@ export class Broker implements Verbs {
       },
     });
     const presence = new Presence(bucket, topology, log);
-    const starting = (await presence.others()).length === 0;
-    // After a crash of the whole fleet nobody knows what was delivered at the end.
-    const suspectBelow = starting && !topology.fleet().clean ? await bus.lastSequence() : 0;
-    const broker = new Broker(options, topology, presence, { starting, suspectBelow });
-    await presence.take(broker.#presenceListener());
-    if (starting) await broker.#markFleet(false);
-    await broker.#leadership.seek();
-    await broker.#lead.run("ready", null);
-    broker.#starting = false;
-    return broker;
+    let broker: Broker | undefined;
+    try {
+      const starting = (await presence.others()).length === 0;
+      // After a crash of the whole fleet nobody knows what was delivered at the end.
+      const suspectBelow = starting && !topology.fleet().clean ? await bus.lastSequence() : 0;
+      broker = new Broker(options, topology, presence, { starting, suspectBelow });
+      await presence.take(broker.#presenceListener());
+      if (starting) await broker.#markFleet(false);
+      await broker.#leadership.seek();
+      await broker.#lead.run("ready", null);
+      broker.#starting = false;
+      return broker;
+    } catch (error) {
+      await (broker === undefined ? topology.close() : broker.#end(async () => undefined));
+      throw error;
+    }
   }
 
   private constructor(
@@ -137,12 +143,17 @@ export class Broker implements Verbs {
    * A graceful stop, after the front ends closed their connections: hands back what was pulled, leaves the bucket clean.
    */
   async close(): Promise<void> {
-    const { cursors, fleet, topology, log } = this.#core;
-    const last = async (): Promise<void> => {
+    const { fleet, topology } = this.#core;
+    await this.#end(async () => {
       // Of several that stop at once the last one to give its lease up sees that it was the last.
       await topology.fence();
       if (fleet.others.length === 0) await this.#markFleet(true);
-    };
+    });
+  }
+
+  /** `last` is done when this replica has gone. */
+  async #end(last: () => Promise<void>): Promise<void> {
+    const { cursors, topology, log } = this.#core;
     // What fails for want of a bus does not keep the rest from being done: leases then expire by themselves.
     for (const step of [
       () => this.#leader.close(),
@@ -160,6 +171,14 @@ export class Broker implements Verbs {
   async #markFleet(clean: boolean): Promise<void> {
     const { topology, fleet } = this.#core;
     while ((await topology.writeFleet(clean)) === "conflict") if (clean && fleet.others.length > 0) return;
+  }
+
+  /** Whether something is here that a stop of the whole fleet would take: a queue or an exchange that is not durable. */
+  get holdsTransient(): boolean {
+    const { topology } = this.#core;
+    for (const { durable } of topology.queues()) if (!durable) return true;
+    for (const { durable } of topology.exchanges()) if (!durable) return true;
+    return false;
   }
 
   openSession(): Session {

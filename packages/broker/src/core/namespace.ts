@@ -7,16 +7,7 @@
  * name what lies inside, and a broker inside is built from the translator's functions with another root.
  */
 import { checkName, ROOT } from "@amqp/translator";
-import type {
-  Bus,
-  CursorSpec,
-  CursorState,
-  LogState,
-  PublishSink,
-  PullLine,
-  PullSink,
-  Settlement,
-} from "./bus.ts";
+import type { Bus, CursorSpec, CursorState, LogState, PublishSink, PullLine, PullSink, Settlement } from "./bus.ts";
 import type { Properties } from "./message.ts";
 
 /** What an organisation may be called: one word of a subject, of a consumer's name and of a bucket's key. */

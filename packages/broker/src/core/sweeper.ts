@@ -8,6 +8,7 @@
 import type { Queue } from "@amqp/topology";
 import { type Core, readyQueue } from "./context.ts";
 import type { Holding } from "./fleet.ts";
+import { ownCursors } from "./namespace.ts";
 
 /** How many queues are swept at once. */
 const AT_ONCE = 8;

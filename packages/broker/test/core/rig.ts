@@ -36,6 +36,7 @@ export async function openRig(url: string): Promise<Rig> {
   const bus = await openBus({ publishing, delivering, stream: "AMQP", root: "amqp", listener: health, log: silent });
   const bucket = await openBucket(publishing, { name: "amqp" });
   const broker = await Broker.open({
+    root: "amqp",
     bus,
     bucket,
     peers: new NatsPeers(publishing, "amqp"),

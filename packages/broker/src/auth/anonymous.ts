@@ -1,5 +1,5 @@
 /**
- * The door without a lock: whoever says a name comes in under it, to the one flat namespace (HIP, Security
+ * The doorkeeper who asks nothing: whoever says a name comes in under it, to the one flat namespace (HIP, Security
  * Considerations). It is the default, and the gateway opens it on loopback only unless told otherwise.
  *
  * Used by: open. Separate because it is one of the modes.
@@ -7,7 +7,7 @@
 import type { Admission, Credentials, Doorkeeper } from "../core/doorkeeper.ts";
 import type { FrontEnd, Verbs } from "../core/verbs.ts";
 
-export class AnonymousDoor implements Doorkeeper {
+export class AnonymousDoorkeeper implements Doorkeeper {
   readonly #verbs: Verbs;
 
   constructor(verbs: Verbs) {

@@ -1,5 +1,5 @@
 /**
- * The door that takes a token for a password: its organisation is the namespace, its subject the user (HIP, Security
+ * The doorkeeper who takes a token for a password: its organisation is the namespace, its subject the user (HIP, Security
  * Considerations, option 2). The user name that a client says beside it means nothing.
  *
  * Used by: open. Separate because it is one of the modes.
@@ -10,7 +10,7 @@ import type { FrontEnd } from "../core/verbs.ts";
 import type { Tenants } from "./tenants.ts";
 import type { Bearer, Tokens } from "./tokens.ts";
 
-export class JwtDoor implements Doorkeeper {
+export class JwtDoorkeeper implements Doorkeeper {
   readonly #tokens: Tokens;
   readonly #tenants: Tenants;
   readonly #health: Health;
