@@ -33,7 +33,12 @@ export function openKeys(source: string, options: KeysOptions): Promise<JWTVerif
 }
 
 async function remoteKeys(source: string, { cooldown = COOLDOWN }: KeysOptions): Promise<JWTVerifyGetKey> {
-  const keys = createRemoteJWKSet(new URL(source), {
+  const url = new URL(source);
+  // What fetch says of such a URL shows it.
+  if (url.username !== "" || url.password !== "") {
+    throw new Error("the key set's URL holds a login, which is not sent: correct AMQP_JWT_JWKS");
+  }
+  const keys = createRemoteJWKSet(url, {
     cacheMaxAge: AGE,
     cooldownDuration: cooldown,
     timeoutDuration: FETCH,
@@ -81,14 +86,9 @@ async function fileKeys(path: string, { log, cooldown = LOOK }: KeysOptions): Pr
 }
 
 function unreadable(source: string, error: unknown, remedy: string): Error {
-  return new Error(`the key set ${withoutLogin(source)} cannot be read (${saidBy(error)}): ${remedy}`, {
+  return new Error(`the key set ${source} cannot be read (${saidBy(error)}): ${remedy}`, {
     cause: error,
   });
-}
-
-/** A URL may hold a password. */
-function withoutLogin(source: string): string {
-  return source.replace(/\/\/[^/@]*@/, "//");
 }
 
 function saidBy(error: unknown): string {

@@ -165,7 +165,11 @@ describe("the key set behind a URL", () => {
     await keys.stop();
   });
 
-  test("that cannot be read at boot fails closed, without the URL's password", async () => {
+  test("that cannot be read at boot fails closed and names the remedy", async () => {
+    await expect(openKeys("http://127.0.0.1:1/keys", { log })).rejects.toThrow(/127\.0\.0\.1:1.*AMQP_JWT_JWKS/);
+  });
+
+  test("behind a URL with a password is refused, and the password not said", async () => {
     const error = await openKeys("http://user:hidden@127.0.0.1:1/keys", { log }).catch((thrown: Error) => thrown);
     expect(error).toBeInstanceOf(Error);
     expect((error as Error).message).toMatch(/AMQP_JWT_JWKS/);
