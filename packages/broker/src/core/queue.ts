@@ -167,8 +167,17 @@ export class QueueCursor {
     return this.heldSequences;
   }
 
+  /** The lease lapsed: what is under way to this process is not its own any more, even when it holds another one. */
+  lapsed(): void {
+    this.#recovery++;
+    this.#pulling.lapsed();
+    this.#getter.lapsed();
+  }
+
   /** The lease is held again after a lapse. `swept`: others put back what was held here; then it is void. */
   regained(swept: boolean): void {
+    // Also what was asked for without a lease.
+    this.lapsed();
     if (swept) {
       this.#settling.drop();
       this.#held.forget();
@@ -247,7 +256,7 @@ export class QueueCursor {
         await sleep(RECOVERY_PAUSE, undefined, { ref: false });
       }
     }
-    if (recovery === this.#recovery) this.#pulling.back();
+    if (recovery === this.#recovery && this.#options.holdsLease()) this.#pulling.back();
   }
 
   /** Ends every subscription, and returns them. */
