@@ -106,7 +106,7 @@ export class Broker implements Verbs {
       suspectBelow: boot.suspectBelow,
       holdsLease: () => presence.held() && presence.id === this.#acting,
       heldElsewhere: (queue) => this.#core.fleet.heldElsewhere(queue),
-      sweep: async (queue) => void (await this.#lead.run("sweep", { queue })),
+      sweep: async (queue) => (await this.#lead.run("sweep", { queue })).written,
       note: (text) => log.warn({}, text),
     });
     const fleet = new Fleet(topology, cursors, peers, () => presence.id, log);
@@ -125,7 +125,10 @@ export class Broker implements Verbs {
     topology.listen({
       queueChanged: (name, queue) => cursors.queueChanged(name, queue),
       replicaChanged: (id, alive) => {
-        if (!alive) void this.#leader.replicaGone(id);
+        if (!alive) {
+          fleet.replicaGone();
+          void this.#leader.replicaGone(id);
+        }
       },
       leaderChanged: (id) => {
         if (id === undefined) void leadership.seek();
