@@ -82,7 +82,6 @@ export class Broker implements Verbs {
       },
     });
     const presence = new Presence(bucket, topology, log);
-<<<<<<< HEAD
     let broker: Broker | undefined;
     try {
       const starting = (await presence.others()).length === 0;
@@ -90,6 +89,7 @@ export class Broker implements Verbs {
       const suspectBelow = starting && !topology.fleet().clean ? await bus.lastSequence() : 0;
       broker = new Broker(options, topology, presence, { starting, suspectBelow });
       await presence.take(broker.#presenceListener());
+      broker.#acting = presence.id;
       if (starting) await broker.#markFleet(false);
       await broker.#leadership.seek();
       await broker.#lead.run("ready", null);
@@ -99,19 +99,6 @@ export class Broker implements Verbs {
       await (broker === undefined ? topology.close() : broker.#end(async () => undefined));
       throw error;
     }
-=======
-    const starting = (await presence.others()).length === 0;
-    // After a crash of the whole fleet nobody knows what was delivered at the end.
-    const suspectBelow = starting && !topology.fleet().clean ? await bus.lastSequence() : 0;
-    const broker = new Broker(options, topology, presence, { starting, suspectBelow });
-    await presence.take(broker.#presenceListener());
-    broker.#acting = presence.id;
-    if (starting) await broker.#markFleet(false);
-    await broker.#leadership.seek();
-    await broker.#lead.run("ready", null);
-    broker.#starting = false;
-    return broker;
->>>>>>> main
   }
 
   private constructor(
