@@ -19,8 +19,10 @@ const LOOKS = 10;
 
 /** Resolves to the ready messages; `bound`: it may be fewer, since they lie too far back to be counted. */
 export async function countReady(desk: Desk): Promise<{ readonly messages: number; readonly bound: boolean }> {
-  const { pulling, settling, bus, name, held, options, topology } = desk;
+  const { pulling, dealing, settling, bus, name, held, options, topology } = desk;
   await pulling.calm();
+  // What came and waits for the fence is out, and in nobody's hands yet.
+  await dealing.dealt();
   // Before the state is read: who is asked first waits until the bus has processed what its clients settled.
   const [elsewhere] = await Promise.all([options.heldElsewhere(name), settling.settled()]);
   const state = await readState(bus, name);
