@@ -2,8 +2,8 @@
  * What the gateway is told to be: command line and environment read into one `Config`, or one line that names what is
  * wrong. Pure: no file is opened and nothing is looked up. Used by main.ts, which prints, and boot.ts, which builds.
  */
-import type { AuthOptions, Limits } from "@amqp/broker";
-import { readAuth } from "./auth-config.ts";
+import type { Limits } from "@amqp/broker";
+import { type AuthConfig, readAuth } from "./auth-config.ts";
 import { dataFolder, type Machine } from "./folders.ts";
 import { type Gathered, type Given, gatherSettings, helpText, type SettingName } from "./settings.ts";
 import { BadSetting, bad, integer, isLoopback, quoted, required, toggle, word } from "./values.ts";
@@ -36,7 +36,7 @@ export interface Config {
   readonly port: number;
   readonly bus: BusConfig;
   /** Who may connect. */
-  readonly auth: AuthOptions;
+  readonly auth: AuthConfig;
   readonly stream: string;
   readonly bucket: string;
   /** Copies of stream and bucket; undefined: 1 of new ones, and existing ones keep what they have. */

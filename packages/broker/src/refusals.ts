@@ -44,6 +44,11 @@ export const REFUSALS = {
     text: "cannot obtain exclusive access to locked queue '{queue}' in vhost '/'. It could be originally declared on another connection or the exclusive property value does not match that of the original declaration.",
   },
   "exclusive-use": { code: 403, scope: "channel", text: "queue '{queue}' in vhost '/' in exclusive use" },
+  "not-permitted": {
+    code: 403,
+    scope: "channel",
+    text: "the bus does not permit this login to publish to '{text:120}'; grant it there, or use another login",
+  },
   "default-exchange": { code: 403, scope: "channel", text: "operation not permitted on the default exchange" },
   "internal-exchange": {
     code: 403,

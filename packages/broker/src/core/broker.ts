@@ -45,6 +45,8 @@ export interface BrokerOptions {
   readonly bus: Bus;
   readonly bucket: Bucket;
   readonly peers: Peers;
+  /** It never leads: another replica does, with rights that this one may not have. */
+  readonly follows?: boolean;
   readonly health: Health;
   readonly log: Log;
   /** Told once: the topology cannot be followed any more. Connections are closed by then; serve no others. */
@@ -84,7 +86,8 @@ export class Broker implements Verbs {
     const presence = new Presence(bucket, topology, log);
     let broker: Broker | undefined;
     try {
-      const starting = (await presence.others()).length === 0;
+      // One that follows came after the leader, and need not know who else is there.
+      const starting = options.follows !== true && (await presence.others()).length === 0;
       // After a crash of the whole fleet nobody knows what was delivered at the end.
       const suspectBelow = starting && !topology.fleet().clean ? await bus.lastSequence() : 0;
       broker = new Broker(options, topology, presence, { starting, suspectBelow });
@@ -118,7 +121,7 @@ export class Broker implements Verbs {
       note: (text) => log.warn({}, text),
     });
     const fleet = new Fleet(topology, cursors, peers, () => presence.id, log);
-    const leadership = new Leadership(bucket, topology, presence, log, () =>
+    const leadership = new Leadership(bucket, topology, presence, log, !options.follows, () =>
       this.#leader.takeOver(this.#starting, () => this.#consumption.consuming()),
     );
     this.#core = { bus, topology, fleet, lanes: new Lanes(), cursors, leadership, log };

@@ -9,13 +9,15 @@ import type { Properties } from "./message.ts";
 
 /**
  * What became of a publish. `stored`: PubAck received. `full`: the log refuses for lack of room.
- * `refused`: any other refusal by the bus. `unknown`: the bus went away before it answered.
+ * `denied`: this login may not publish there. `refused`: any other refusal by the bus. `unknown`: the bus went away
+ * before it answered.
  */
-export type PublishOutcome = "stored" | "full" | "refused" | "unknown";
+export type PublishOutcome = "stored" | "full" | "denied" | "refused" | "unknown";
 
 /** Told once of every publish, in no fixed order. `tag` is the publisher's own number. */
 export interface PublishSink {
-  published(tag: number, outcome: PublishOutcome): void;
+  /** `subject` says where, if it was `denied`. */
+  published(tag: number, outcome: PublishOutcome, subject?: string): void;
 }
 
 /** How a pulled message is answered to the bus. `progress` restarts its ack wait. */

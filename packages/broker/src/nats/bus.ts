@@ -22,7 +22,7 @@ import type {
 import type { Log } from "../core/log.ts";
 import type { Properties } from "../core/message.ts";
 import { Cursors } from "./cursors.ts";
-import { Link } from "./link.ts";
+import { Link, type LinkListener } from "./link.ts";
 import { anyAbove } from "./log-look.ts";
 import { base64Length, HEADER_LIMIT, HEADER_OVERHEAD } from "./props-header.ts";
 import { Publisher } from "./publisher.ts";
@@ -36,6 +36,10 @@ export interface BusOptions {
   /** Carries publishes only. Both should reconnect for ever (`maxReconnectAttempts: -1`) and stay the caller's. */
   readonly publishing: NatsConnection;
   readonly delivering: NatsConnection;
+  /** Carries API requests; `delivering` by default. Another login's, where that of the others may not make them. */
+  readonly api?: NatsConnection | undefined;
+  /** Told when the bus does not permit what was sent to deliver or settle: the subject. Publishes are answered. */
+  readonly denied?: ((subject: string) => void) | undefined;
   readonly stream: string;
   /** First word of every subject: `amqp`. */
   readonly root: string;
@@ -79,7 +83,9 @@ export class JetStreamBus implements Bus {
   readonly #options: BusOptions;
   readonly #publishing: Link;
   readonly #delivering: Link;
+  readonly #api: Link;
   readonly #requests: Requests;
+  readonly #answers: Requests;
   readonly #publisher: Publisher;
   readonly #pulls: Pulls;
   readonly #settlements: Settlements;
@@ -95,13 +101,18 @@ export class JetStreamBus implements Bus {
     const { stream, log, listener } = options;
     const timeout = options.busTimeout ?? BUS_TIMEOUT_MS;
     const inboxPrefix = options.inboxPrefix ?? "_INBOX";
-    this.#publishing = new Link(options.publishing, "publishing", this.#linkListener(true), log);
-    this.#delivering = new Link(options.delivering, "delivering", this.#linkListener(false), log);
-    this.#requests = new Requests(this.#delivering, {
+    this.#publishing = new Link(options.publishing, "publishing", this.#linkListener("publishing"), log);
+    this.#delivering = new Link(options.delivering, "delivering", this.#linkListener("delivering"), log);
+    const { api } = options;
+    this.#api = api === undefined ? this.#delivering : new Link(api, "api", this.#linkListener("api"), log);
+    const requesting = {
       domain: options.domain,
       writeTimeout: options.writeTimeout ?? WRITE_TIMEOUT_MS,
       readTimeout: timeout,
-    });
+    };
+    this.#requests = new Requests(this.#api, requesting);
+    // After the settlements, in their order, whoever makes the other requests.
+    this.#answers = api === undefined ? this.#requests : new Requests(this.#delivering, requesting);
     this.#room = new RoomWatch({
       read: () => readRoom(this.#requests, stream),
       full: (full) => listener.full(full),
@@ -119,7 +130,7 @@ export class JetStreamBus implements Bus {
       log,
     });
     const gone = async (queue: string): Promise<boolean> => (await this.#cursors.state(queue)) === undefined;
-    this.#settlements = new Settlements({ link: this.#delivering, requests: this.#requests, stream, timeout, gone });
+    this.#settlements = new Settlements({ link: this.#delivering, requests: this.#answers, stream, timeout, gone });
     this.#pulls = new Pulls({
       link: this.#delivering,
       log,
@@ -146,6 +157,7 @@ export class JetStreamBus implements Bus {
     this.#publisher.close();
     this.#publishing.close();
     this.#delivering.close();
+    this.#api.close();
   }
 
   get maxPayload(): number {
@@ -239,33 +251,38 @@ export class JetStreamBus implements Bus {
     return await this.#cursors.collect(filters, above);
   }
 
-  #linkListener(publishing: boolean): { down(): void; up(): void } {
+  #linkListener(which: "publishing" | "delivering" | "api"): LinkListener {
     return {
       down: () => {
         if (this.#present) {
           this.#present = false;
           this.#options.listener.away();
         }
-        if (publishing) this.#publisher.down();
-        else {
-          this.#pulls.down();
-          this.#requests.changed();
-        }
+        if (which === "publishing") this.#publisher.down();
+        if (which === "delivering") this.#pulls.down();
+        this.#changed(which);
       },
       up: () => {
-        if (publishing) this.#publisher.up();
-        else {
-          this.#settlements.up();
-          this.#requests.changed();
-          this.#pulls.up();
-        }
-        if (this.#present || !this.#publishing.up || !this.#delivering.up) return;
+        if (which === "publishing") this.#publisher.up();
+        if (which === "delivering") this.#settlements.up();
+        this.#changed(which);
+        if (which === "delivering") this.#pulls.up();
+        if (this.#present || ![this.#publishing, this.#delivering, this.#api].every(({ up }) => up)) return;
         this.#present = true;
         const before = this.#incarnation;
         this.#incarnation = this.#identity();
         this.#options.listener.back(this.#incarnation !== before);
       },
+      denied: (subject) => {
+        if (which === "publishing") this.#publisher.denied(subject);
+        else this.#options.denied?.(subject);
+      },
     };
+  }
+
+  #changed(which: "publishing" | "delivering" | "api"): void {
+    if (which === "delivering") this.#answers.changed();
+    if (which === "api" || this.#api === this.#delivering) this.#requests.changed();
   }
 
   /** A server's id is new at each of its starts. */

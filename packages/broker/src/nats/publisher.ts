@@ -114,6 +114,12 @@ export class Publisher {
     this.#flush();
   }
 
+  /** The server does not permit this login the oldest publish to that subject: it drops it, and answers nothing else. */
+  denied(subject: string): void {
+    const publish = this.#flying.oldestOn(subject);
+    if (publish !== undefined) this.#settled(publish, publish.number, "denied");
+  }
+
   close(): void {
     clearInterval(this.#tick);
     clearTimeout(this.#probe);
@@ -172,7 +178,7 @@ export class Publisher {
 
   #answer(publish: Publish, outcome: PublishOutcome): void {
     this.#flying.remove(publish);
-    publish.sink.published(publish.tag, outcome);
+    publish.sink.published(publish.tag, outcome, publish.subject);
   }
 
   #stall(publish: Publish, why: string): void {
