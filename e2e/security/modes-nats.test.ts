@@ -276,27 +276,96 @@ describe("rights that a login does not have", () => {
   });
 });
 
+/** Gives ACME this user beside the documented ones, until the next call. */
+function addUser(user?: string): void {
+  const text = documented("conf", "nats.conf").trimEnd().slice(0, -1);
+  writeFileSync(conf, (user === undefined ? text : text.replace("users: [", `users: [ ${user}`)) + MORE);
+  process.kill(nats.pid, "SIGHUP");
+}
+
+/** Whether a login is let in; asked until the bus has read its configuration again. */
+async function untilIn(user: string, password: string): Promise<void> {
+  const tried = (): Promise<string> =>
+    login(gateway.port, { user, password }).then(
+      (connection) => connection.close().then(() => "in"),
+      () => "out",
+    );
+  await expect.poll(tried, { timeout: 10_000 }).toBe("in");
+}
+
+describe("a user without the rights that every login needs", () => {
+  it.each([
+    ["to ask who it is", 'publish: ["amqp.>"], subscribe: ["_INBOX.>"]'],
+    ["to hear answers", 'publish: ["$SYS.REQ.USER.INFO", "amqp.>"], subscribe: ["nothing"]'],
+  ])("is refused: %s", async (_, permissions) => {
+    const user = randomUUID();
+    addUser(`{ user: "${user}", password: bare, permissions { ${permissions} } }`);
+    const native = async (): Promise<string> => {
+      const connection = await dial({ user, pass: "bare" }).catch(() => undefined);
+      return connection === undefined ? "out" : "in";
+    };
+    await expect.poll(native, { timeout: 10_000 }).toBe("in");
+    await expect(login(gateway.port, { user, password: "bare" })).rejects.toThrow("ACCESS_REFUSED");
+  });
+});
+
+describe("a right that the bus takes back", () => {
+  it("ends the consumer's connection, and nothing is lost", async () => {
+    const user = randomUUID();
+    const rights = (more: string): string =>
+      `{ user: "${user}", password: p, permissions { publish: ["$SYS.REQ.USER.INFO"${more}], subscribe: ["_INBOX.>"] } }`;
+    addUser(rights(', "$JS.API.CONSUMER.MSG.NEXT.AMQP.invoices", "$JS.ACK.AMQP.invoices.>"'));
+    await untilIn(user, "p");
+    const connection = await login(gateway.port, { user, password: "p" });
+    const channel = await channelOf(connection);
+    const taken: string[] = [];
+    await channel.consume("invoices", (message) => void taken.push(message?.content.toString() ?? ""), { noAck: true });
+    const sender = await channelOf(await login(gateway.port, app));
+    await publish(sender, "orders", "k", "before");
+    await expect.poll(() => taken).toEqual(["before"]);
+    const closed = closing(connection);
+    addUser(rights(""));
+    expect(await closed).toMatchObject({ code: 320 });
+    const again = await channelOf(await login(gateway.port, app));
+    await publish(again, "orders", "k", "after");
+    await expect.poll(async () => (await again.checkQueue("invoices")).messageCount, { timeout: 10_000 }).toBe(1);
+    expect(await drain(again, "invoices")).toEqual(["after"]);
+  });
+});
+
+describe("several gateways and a bus that is killed", () => {
+  it("are one broker, and go on", async () => {
+    const second = await startGateway({ env });
+    const here = await login(gateway.port, app);
+    const there = await login(second.port, consumer);
+    const [sender, taker] = [await channelOf(here), await channelOf(there)];
+    await sender.purgeQueue("invoices");
+    const taken: string[] = [];
+    await taker.consume("invoices", (message) => {
+      if (message === null) return;
+      taken.push(message.content.toString());
+      taker.ack(message);
+    });
+    await publish(sender, "orders", "k", "1");
+    await expect.poll(() => taken).toEqual(["1"]);
+    expect((await sender.checkQueue("invoices")).consumerCount).toBe(1);
+    await nats.restart();
+    await publish(sender, "orders", "k", "2");
+    await expect.poll(() => taken, { timeout: 20_000 }).toContain("2");
+    await second.stop();
+    await publish(sender, "orders", "k", "3");
+    expect(await drain(sender, "invoices")).toEqual(["3"]);
+  });
+});
+
 describe("a user that the bus removes", () => {
   it("is disconnected, and not let in again", async () => {
     const user = randomUUID();
-    const text = documented("conf", "nats.conf").trimEnd().slice(0, -1);
-    const added = text.replace("users: [", `users: [ { user: "${user}", password: gone }`);
-    writeFileSync(conf, added + MORE);
-    process.kill(nats.pid, "SIGHUP");
-    await expect
-      .poll(
-        () =>
-          login(gateway.port, { user, password: "gone" }).then(
-            () => "in",
-            () => "out",
-          ),
-        { timeout: 10_000 },
-      )
-      .toBe("in");
+    addUser(`{ user: "${user}", password: gone }`);
+    await untilIn(user, "gone");
     const connection = await login(gateway.port, { user, password: "gone" });
     const closed = closing(connection);
-    writeFileSync(conf, text + MORE);
-    process.kill(nats.pid, "SIGHUP");
+    addUser();
     expect(await closed).toMatchObject({ code: 320 });
     await expect(login(gateway.port, { user, password: "gone" })).rejects.toThrow("ACCESS_REFUSED");
   });

@@ -77,7 +77,19 @@ describe("who may connect", () => {
     expect(error([], { ...jwt, AMQP_JWT_ISSUER: " " })).toMatch(/^AMQP_JWT_ISSUER is missing/);
     expect(error([], { ...jwt, AMQP_JWT_AUDIENCE: "" })).toMatch(/^AMQP_JWT_AUDIENCE is missing/);
     expect(error([], { AMQP_JWT_ISSUER: "x" })).toMatch(/AMQP_AUTH=jwt/);
-    expect(error(["--auth", "open"])).toMatch(/none or jwt/);
+    expect(error(["--auth", "open"])).toMatch(/none, jwt or nats/);
+  });
+
+  it("whoever the bus lets in, by a file of its accounts; no login of ours beside it, and no bus without logins", () => {
+    const nats = { AMQP_AUTH: "nats", AMQP_NATS_ACCOUNTS: "/etc/accounts.json", NATS_URL: "nats://bus:4222" };
+    expect(config(["--host", "0.0.0.0"], nats)).toMatchObject({
+      auth: { kind: "nats", accountsFile: "/etc/accounts.json" },
+      warnings: [],
+    });
+    expect(error([], { ...nats, NATS_URL: "" })).toMatch(/^NATS_URL is missing/);
+    expect(error([], { ...nats, AMQP_NATS_ACCOUNTS: "" })).toMatch(/^AMQP_NATS_ACCOUNTS is missing/);
+    expect(error([], { ...nats, AMQP_AUTH: "jwt" })).toMatch(/^AMQP_NATS_ACCOUNTS is for AMQP_AUTH=nats/);
+    expect(error([], { ...nats, NATS_USER: "u", NATS_PASSWORD: "hidden" })).toMatch(/^NATS_USER is one login/);
   });
 
   it("keys come a safe way only, and no algorithm of a shared secret is taken", () => {

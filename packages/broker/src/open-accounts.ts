@@ -108,6 +108,7 @@ async function openHome(
       throw error;
     });
     end = (why) => {
+      end = () => undefined;
       lost();
       seat.health.closing(why);
     };

@@ -12,8 +12,8 @@ import {
   type NatsConnection,
   UserAuthenticationExpiredError,
 } from "@nats-io/nats-core";
-import type { Admission, Credentials, Doorkeeper, Refused } from "../core/doorkeeper.ts";
 import type { BusErrorShape } from "../core/bus.ts";
+import type { Admission, Credentials, Doorkeeper, Refused } from "../core/doorkeeper.ts";
 import type { Health } from "../core/health.ts";
 import { uniqueId } from "../core/names.ts";
 import type { FrontEnd, Verbs } from "../core/verbs.ts";
