@@ -2,7 +2,8 @@
  * What the gateway is told to be: command line and environment read into one `Config`, or one line that names what is
  * wrong. Pure: no file is opened and nothing is looked up. Used by main.ts, which prints, and boot.ts, which builds.
  */
-import type { Limits } from "@amqp/broker";
+import type { AuthOptions, Limits } from "@amqp/broker";
+import { readAuth } from "./auth-config.ts";
 import { type BusTls, readBusTls } from "./bus-tls-config.ts";
 import { dataFolder, type Machine } from "./folders.ts";
 import { readLimits } from "./limit-config.ts";
@@ -41,6 +42,8 @@ export interface Config {
   /** AMQP over TLS; undefined: nobody is served so. One of the two is there. */
   readonly tls: TlsConfig | undefined;
   readonly bus: BusConfig;
+  /** Who may connect. */
+  readonly auth: AuthOptions;
   readonly stream: string;
   readonly bucket: string;
   /** Copies of stream and bucket; undefined: 1 of new ones, and existing ones keep what they have. */
@@ -83,12 +86,13 @@ function readConfig(given: Gathered, machine: Machine): Config {
   const bus = readBus(given, machine);
   const host = required(given, "host");
   const warnings: string[] = [];
+  const auth = readAuth(given);
   // HIP Security: not exposed while nobody is authenticated; loopback is no exposure.
-  if (!isLoopback(host.text)) {
+  if (auth.kind === "none" && !isLoopback(host.text)) {
     if (!toggle(required(given, "allowAnonymous"))) {
       throw bad(host, `would serve ${host.text} to anybody, for no client is authenticated`, {
         instead:
-          "keep a loopback address, or set AMQP_ALLOW_ANONYMOUS=1 where the network lets only trusted clients in",
+          "keep a loopback address, set AMQP_AUTH, or set AMQP_ALLOW_ANONYMOUS=1 where the network lets only trusted clients in",
       });
     }
     warnings.push(
@@ -109,6 +113,7 @@ function readConfig(given: Gathered, machine: Machine): Config {
     port: readPlainPort(given, tls),
     tls,
     bus,
+    auth,
     stream: word(required(given, "stream")),
     bucket: word(required(given, "bucket")),
     streamReplicas,

@@ -3,6 +3,7 @@
  * the environment over the default. `--help` is printed from this table, and config.ts reads the values that
  * `gatherSettings` collects. Separate from config.ts because this half knows nothing of what a value means.
  */
+import { AUTH_SETTINGS, type AuthSettingName } from "./auth-settings.ts";
 import { LIMIT_SETTINGS, type LimitSettingName } from "./limit-settings.ts";
 import { TLS_SETTINGS, type TlsSettingName } from "./tls-settings.ts";
 
@@ -22,7 +23,7 @@ export type SettingName =
   | "port"
   | "host"
   | TlsSettingName
-  | "allowAnonymous"
+  | AuthSettingName
   | "natsUrl"
   | "natsCreds"
   | "natsUser"
@@ -58,15 +59,10 @@ export const SETTINGS: Readonly<Record<SettingName, Setting>> = {
     flag: "--host",
     value: "ADDRESS",
     fallback: "127.0.0.1",
-    about: "address to listen on; one that is no loopback address needs AMQP_ALLOW_ANONYMOUS=1",
+    about: "address to listen on; one that is no loopback address needs AMQP_AUTH or AMQP_ALLOW_ANONYMOUS=1",
   },
   ...TLS_SETTINGS,
-  allowAnonymous: {
-    env: "AMQP_ALLOW_ANONYMOUS",
-    flag: "--allow-anonymous",
-    fallback: "0",
-    about: "1 serves other addresses than loopback although nobody is authenticated",
-  },
+  ...AUTH_SETTINGS,
   natsUrl: {
     env: "NATS_URL",
     flag: "--nats-url",

@@ -26,6 +26,7 @@ describe("defaults", () => {
       port: 5672,
       tls: undefined,
       bus: { kind: "embedded", port: 4222, dataDir: "/home/ada/.local/share/amqp-gateway" },
+      auth: { kind: "none" },
       stream: "AMQP",
       bucket: "amqp",
       streamReplicas: undefined,
@@ -45,6 +46,48 @@ describe("defaults", () => {
       logLevel: "info",
       warnings: [],
     });
+  });
+});
+
+describe("who may connect", () => {
+  const jwt = {
+    AMQP_AUTH: "jwt",
+    AMQP_JWT_JWKS: "https://issuer.test/keys",
+    AMQP_JWT_ISSUER: "https://issuer.test",
+    AMQP_JWT_AUDIENCE: "amqp, http",
+  };
+
+  it("bearers of tokens, from any address", () => {
+    expect(config(["--host", "0.0.0.0"], { ...jwt, AMQP_JWT_ALGORITHMS: "ES256,RS256" })).toMatchObject({
+      auth: {
+        kind: "jwt",
+        keys: "https://issuer.test/keys",
+        issuer: "https://issuer.test",
+        audience: ["amqp", "http"],
+        orgClaim: "org",
+        algorithms: ["ES256", "RS256"],
+      },
+      warnings: [],
+    });
+    expect(config([], { ...jwt, AMQP_JWT_JWKS: "/etc/keys.json" }).auth).toMatchObject({ keys: "/etc/keys.json" });
+    expect(config([], { ...jwt, AMQP_JWT_JWKS: "http://127.0.0.1:1/k" }).auth).toMatchObject({ kind: "jwt" });
+  });
+
+  it("a mode that is half configured, or configured and not chosen, is refused", () => {
+    expect(error([], { ...jwt, AMQP_JWT_JWKS: "" })).toMatch(/^AMQP_JWT_JWKS is missing/);
+    expect(error([], { ...jwt, AMQP_JWT_ISSUER: " " })).toMatch(/^AMQP_JWT_ISSUER is missing/);
+    expect(error([], { ...jwt, AMQP_JWT_AUDIENCE: "" })).toMatch(/^AMQP_JWT_AUDIENCE is missing/);
+    expect(error([], { AMQP_JWT_ISSUER: "x" })).toMatch(/AMQP_AUTH=jwt/);
+    expect(error(["--auth", "open"])).toMatch(/none or jwt/);
+  });
+
+  it("keys come a safe way only, and no algorithm of a shared secret is taken", () => {
+    expect(error([], { ...jwt, AMQP_JWT_JWKS: "http://issuer.test/keys" })).toMatch(/no safe way/);
+    const login = error([], { ...jwt, AMQP_JWT_JWKS: "https://user:hidden@issuer.test/keys" });
+    expect(login).toMatch(/login/);
+    expect(login).not.toContain("hidden");
+    expect(error([], { ...jwt, AMQP_JWT_ALGORITHMS: "RS256,HS256" })).toMatch(/^AMQP_JWT_ALGORITHMS is not/);
+    expect(error([], { ...jwt, AMQP_JWT_ALGORITHMS: "none" })).toMatch(/^AMQP_JWT_ALGORITHMS is not/);
   });
 });
 
@@ -221,7 +264,11 @@ describe("the bus", () => {
     [{ NATS_NKEY: "n" }, { kind: "nkey", seed: "n" }],
     [{}, { kind: "none" }],
   ] as readonly (readonly [Env, object])[])("logs in by %j", (env, login) => {
-    expect(config(["--nats-url", "tls://a"], env).bus).toMatchObject({ tls: { first: false }, servers: ["tls://a:4222"], login });
+    expect(config(["--nats-url", "tls://a"], env).bus).toMatchObject({
+      tls: { first: false },
+      servers: ["tls://a:4222"],
+      login,
+    });
   });
 
   it("a token may stand in the URL, and a variable wins over it", () => {

@@ -8,8 +8,8 @@ import { createServer, type Socket } from "node:net";
 import type { Connection } from "./amqp091/connection.ts";
 import { Connections } from "./amqp091/connections.ts";
 import { DEFAULT_LIMITS, type Limits } from "./amqp091/limits.ts";
+import type { Doorkeeper } from "./core/doorkeeper.ts";
 import type { Log } from "./core/log.ts";
-import type { Verbs } from "./core/verbs.ts";
 import { bind, Door, portOf } from "./server/door.ts";
 import { LAST_WORDS, SocketTransport } from "./server/socket-transport.ts";
 import { Tls, type TlsOptions } from "./server/tls.ts";
@@ -41,14 +41,14 @@ export interface Listening {
   close(reason?: string): Promise<void>;
 }
 
-/** The AMQP 0-9-1 ports of one broker. */
+/** The AMQP 0-9-1 ports behind which one doorkeeper stands. */
 export class Server {
-  readonly #verbs: Verbs;
+  readonly #doorkeeper: Doorkeeper;
   readonly #log: Log;
   readonly #listening: Set<Listening> = new Set<Listening>();
 
-  constructor(verbs: Verbs, log: Log) {
-    this.#verbs = verbs;
+  constructor(doorkeeper: Doorkeeper, log: Log) {
+    this.#doorkeeper = doorkeeper;
     this.#log = log;
   }
 
@@ -60,7 +60,7 @@ export class Server {
     const tls = options.tls && new Tls(options.tls);
     let door: Door | undefined;
     const connections = new Connections({
-      verbs: this.#verbs,
+      doorkeeper: this.#doorkeeper,
       log: this.#log,
       limits: { ...DEFAULT_LIMITS, ...options.limits },
       version: options.version ?? "0.0.0",
@@ -74,7 +74,7 @@ export class Server {
     try {
       await bind(server, options.host, options.port);
     } catch (error) {
-      this.#verbs.leave(connections);
+      this.#doorkeeper.leave(connections);
       throw error;
     }
     const port = portOf(server) ?? options.port;
