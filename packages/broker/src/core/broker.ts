@@ -113,6 +113,7 @@ export class Broker implements Verbs {
       expirationOf: options.expirationOf,
       suspectBelow: boot.suspectBelow,
       holdsLease: () => this.#acts(),
+      isAlone: () => this.#core.fleet.others.length === 0,
       heldElsewhere: (queue) => this.#core.fleet.heldElsewhere(queue),
       sweep: async (queue) => (await this.#lead.run("sweep", { queue })).written,
       note: (text) => log.warn({}, text),

@@ -46,7 +46,7 @@ export class Consumption {
     if (isRefusal(queue)) return queue;
     const cursor = this.#core.cursors.of(queue);
     const delivery = await cursor.get(options.acknowledge);
-    return { delivery, messages: delivery === undefined ? 0 : await cursor.ready() };
+    return { delivery, messages: delivery === undefined ? 0 : await cursor.ready(true) };
   }
 
   subscribe(

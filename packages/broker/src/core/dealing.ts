@@ -152,7 +152,7 @@ export class Dealing implements Puller, SieveSink, Settler {
     const out = state.ackPending - this.#held.knownAt(state.deliveredSequence) - back;
     const strays = Math.min(pull.outstanding, out);
     if (strays <= 0) return;
-    const isAlone = this.#options.heldElsewhere === undefined;
+    const isAlone = this.#options.isAlone();
     if (isAlone && this.#highestNew > 0) this.#redelivery.strayed(this.#highestNew, state.delivered);
     const line = new NoWaitLine(this.#bus, this.#name);
     pull.refusesAll = true;
