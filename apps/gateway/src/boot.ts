@@ -5,21 +5,19 @@
  */
 import { type BrokerHandle, openAccounts, openBroker, type PlaceOptions } from "@amqp/broker";
 import { readAccounts } from "./accounts.ts";
-import { BootError } from "./boot-error.ts";
+import { readCertificate } from "./certificate.ts";
 import type { Config } from "./config.ts";
 import { EmbeddedServer } from "./embedded.ts";
 import type { Logger } from "./log.ts";
 import { type BusAddress, type BusConnections, checkLogins, connectBus, dialer, explain } from "./nats.ts";
 import { findNatsServer } from "./nats-server.ts";
+import { openPorts, type Ports } from "./ports.ts";
 import { Steps } from "./steps.ts";
-import { readVersion } from "./version.ts";
 import { bootWorkers } from "./workers.ts";
 
-/** A gateway that serves. */
-export interface Gateway {
+/** A gateway that serves. Its ports are the configured ones unless those were 0. */
+export interface Gateway extends Ports {
   readonly host: string;
-  /** The port it took; the configured one unless that was 0. */
-  readonly port: number;
   /** The servers of the bus, without credentials. */
   readonly bus: readonly string[];
   readonly embedded: boolean;
@@ -45,6 +43,9 @@ export interface Gateway {
 export async function boot(config: Config, log: Logger, signal?: AbortSignal): Promise<Gateway> {
   const steps = new Steps(log, signal);
   try {
+    const { tls } = config;
+    // What is wrong with it is known before anything is started.
+    if (tls !== undefined) await steps.take(() => readCertificate(tls));
     const bus = await startBus(config, log, steps);
     const served = await (config.workers > 1 ? bootWorkers : bootAlone)({ ...config, bus }, log, steps);
     steps.done();
@@ -63,7 +64,7 @@ export interface ConfigOnBus extends Config {
 }
 
 /** What is known once the port accepts. */
-export type Served = Pick<Gateway, "port" | "lost">;
+export type Served = Ports & Pick<Gateway, "lost">;
 
 async function bootAlone(config: ConfigOnBus, log: Logger, steps: Steps): Promise<Served> {
   const connect = (bus: BusAddress): Promise<BusConnections> =>
@@ -76,8 +77,7 @@ async function bootAlone(config: ConfigOnBus, log: Logger, steps: Steps): Promis
     () => open().catch(told(config)),
     (opened) => opened.close(),
   );
-  const { port } = await steps.take(() => broker.listen(listenOptions(config)).catch(portRefused(config)));
-  return { port, lost: broker.lost };
+  return { ...(await openPorts(config, broker, log, steps)), lost: broker.lost };
 }
 
 type Open = () => Promise<BrokerHandle>;
@@ -111,7 +111,7 @@ async function startBus({ bus }: Config, log: Logger, steps: Steps): Promise<Con
     () => EmbeddedServer.start({ binary: found.path, port: bus.port, dataDir: bus.dataDir, log }),
     (embedded) => embedded.stop(),
   );
-  return { kind: "servers", servers: [url], tls: false, login: { kind: "none" }, domain: undefined };
+  return { kind: "servers", servers: [url], tls: undefined, login: { kind: "none" }, domain: undefined };
 }
 
 function placeOptions(config: ConfigOnBus): Omit<PlaceOptions, "log"> {
@@ -126,29 +126,8 @@ function placeOptions(config: ConfigOnBus): Omit<PlaceOptions, "log"> {
   };
 }
 
-function listenOptions({ host, port, limits }: Config): Parameters<BrokerHandle["listen"]>[0] {
-  return { host, port, limits, version: readVersion() };
-}
-
 function told({ bus, stream, bucket }: ConfigOnBus): (error: unknown) => never {
   return (error) => {
     throw explain(error, bus.servers, `the stream ${stream} and the bucket ${bucket}`);
-  };
-}
-
-/** Puts what the system answered to a listen into one line with a remedy. */
-export function portRefused({ host, port }: Config): (error: unknown) => never {
-  return (error) => {
-    const code = error instanceof Error && "code" in error ? error.code : undefined;
-    const because = { cause: error };
-    const another = "set CLOUD_AMQP_PORT to another port (0 takes any free one)";
-    if (code === "EADDRINUSE") {
-      throw new BootError(`port ${port} on ${host} is taken`, `stop what listens there, or ${another}`, because);
-    }
-    if (code === "EACCES") throw new BootError(`port ${port} may not be used by this user`, another, because);
-    if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND") {
-      throw new BootError(`${host} is no address of this machine`, "correct AMQP_HOST", because);
-    }
-    throw error;
   };
 }

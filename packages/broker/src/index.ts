@@ -12,4 +12,5 @@ export { type AuthOptions, type OpenOptions, openBroker } from "./open.ts";
 export { type AccountsOptions, type BusLogin, type BusPair, openAccounts } from "./open-accounts.ts";
 export type { BrokerHandle, PlaceOptions } from "./place.ts";
 export { REFUSALS, type RefusalName, type RefusalRow } from "./refusals.ts";
+export { CertificateError, type TlsOptions } from "./server/tls.ts";
 export { findFreePort, type Listening, type ListenOptions } from "./server.ts";

@@ -120,6 +120,10 @@ export class PermittedVerbs implements Verbs {
     return this.#verbs.route(exchange, routingKey);
   }
 
+  get isCurrent(): boolean {
+    return this.#verbs.isCurrent;
+  }
+
   routable(route: Route): boolean {
     return this.#verbs.routable(route);
   }
