@@ -1,9 +1,8 @@
 /**
  * Boot and stop. The order is HIP §5's: the bus, the stream and the topology's bucket, then the listener, so that a port
  * that accepts is a broker that keeps. A step that fails undoes those before it and throws one line with a remedy. Used
- * by main.ts, and by programs that run a gateway inside themselves.
+ * by main.ts, by each worker, and by programs that run a gateway inside themselves.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import { type BrokerHandle, type OpenOptions, openBroker } from "@amqp/broker";
 import { BootError } from "./boot-error.ts";
 import type { Config } from "./config.ts";
@@ -11,7 +10,9 @@ import { EmbeddedServer } from "./embedded.ts";
 import type { Logger } from "./log.ts";
 import { type BusAddress, connectBus, explain } from "./nats.ts";
 import { findNatsServer } from "./nats-server.ts";
+import { Steps } from "./steps.ts";
 import { readVersion } from "./version.ts";
+import { bootWorkers } from "./workers.ts";
 
 /** A gateway that serves. */
 export interface Gateway {
@@ -21,6 +22,13 @@ export interface Gateway {
   /** The servers of the bus, without credentials. */
   readonly bus: readonly string[];
   readonly embedded: boolean;
+  /** How many processes serve the port. */
+  readonly workers: number;
+  /**
+   * Resolves when it can serve no more though nobody asked it to stop (its topology is gone): stop it and start another
+   * one. Its clients are disconnected already. Workers are started anew by themselves.
+   */
+  readonly lost: Promise<Error>;
   /**
    * Stops accepting, closes connections with 320, hands back what they held, drains the bus and stops the embedded
    * server, in this order. Any number of calls is one stop; it never rejects.
@@ -28,78 +36,84 @@ export interface Gateway {
   stop(): Promise<void>;
 }
 
-/** What a step that succeeded has to be undone by. */
-type Undo = () => Promise<unknown>;
-
 /**
- * Boots a gateway.
+ * Boots a gateway. With several workers these are processes that `node:cluster` makes of this one.
  * @param signal aborted: boot ends at the next step, everything undone, and the signal's reason is thrown
  * @throws BootError
  */
 export async function boot(config: Config, log: Logger, signal?: AbortSignal): Promise<Gateway> {
-  const undos: Undo[] = [];
-  const step = async <T>(start: () => Promise<T>, undo?: (value: T) => Promise<unknown>): Promise<T> => {
-    signal?.throwIfAborted();
-    const value = await start();
-    if (undo !== undefined) undos.push(() => undo(value));
-    return value;
-  };
+  const steps = new Steps(log, signal);
   try {
-    const address = await step(() => busAddress(config, log, undos));
-    const { publishing, delivering } = await step(
-      () => connectBus(address, log),
-      (opened) => opened.close(),
-    );
-    const broker = await step(
-      () => openBroker({ ...brokerOptions(config, address), publishing, delivering, log }).catch(told(config, address)),
-      (opened) => opened.close(),
-    );
-    const { port } = await step(() => broker.listen(listenOptions(config)).catch(portRefused(config)));
-    signal?.throwIfAborted();
-    let stopped: Promise<void> | undefined;
-    const stop = (): Promise<void> => {
-      stopped ??= unwind(undos, log);
-      return stopped;
-    };
-    return { host: config.host, port, bus: address.servers, embedded: config.bus.kind === "embedded", stop };
+    const bus = await startBus(config, log, steps);
+    const served = await (config.workers > 1 ? bootWorkers : bootAlone)({ ...config, bus }, log, steps);
+    steps.done();
+    const { host, workers } = config;
+    const embedded = config.bus.kind === "embedded";
+    return { ...served, host, workers, bus: bus.servers, embedded, stop: () => steps.undo() };
   } catch (error) {
-    await unwind(undos, log);
+    await steps.undo();
     throw error;
   }
 }
 
-/** The bus: the servers that were named, or a server of our own, which then is started. */
-async function busAddress(config: Config, log: Logger, undos: Undo[]): Promise<BusAddress> {
-  const { bus } = config;
-  if (bus.kind === "servers") return bus;
-  const found = await findNatsServer({ tell: (line) => log.info(line) });
-  log.debug({ ...found }, `nats-server ${found.version} from ${found.from}`);
-  const embedded = await EmbeddedServer.start({ binary: found.path, port: bus.port, dataDir: bus.dataDir, log });
-  undos.push(() => embedded.stop());
-  return { servers: [embedded.url], tls: false, login: { kind: "none" }, domain: undefined };
+/** A configuration whose bus runs. */
+export interface ConfigOnBus extends Config {
+  readonly bus: BusAddress & { readonly kind: "servers" };
 }
 
-function brokerOptions(config: Config, address: BusAddress): Omit<OpenOptions, "publishing" | "delivering" | "log"> {
+/** What is known once the port accepts. */
+export type Served = Pick<Gateway, "port" | "lost">;
+
+async function bootAlone(config: ConfigOnBus, log: Logger, steps: Steps): Promise<Served> {
+  const { bus } = config;
+  const { publishing, delivering } = await steps.take(
+    () => connectBus(bus, log),
+    (opened) => opened.close(),
+  );
+  const broker = await steps.take(
+    () => openBroker({ ...brokerOptions(config), publishing, delivering, log }).catch(told(config)),
+    (opened) => opened.close(),
+  );
+  const { port } = await steps.take(() => broker.listen(listenOptions(config)).catch(portRefused(config)));
+  return { port, lost: broker.lost };
+}
+
+/** The bus: the servers that were named, or a server of our own, which then is started. */
+async function startBus({ bus }: Config, log: Logger, steps: Steps): Promise<ConfigOnBus["bus"]> {
+  if (bus.kind === "servers") return bus;
+  const found = await steps.take(() => findNatsServer({ tell: (line) => log.info(line) }));
+  log.debug({ ...found }, `nats-server ${found.version} from ${found.from}`);
+  const { url } = await steps.take(
+    () => EmbeddedServer.start({ binary: found.path, port: bus.port, dataDir: bus.dataDir, log }),
+    (embedded) => embedded.stop(),
+  );
+  return { kind: "servers", servers: [url], tls: false, login: { kind: "none" }, domain: undefined };
+}
+
+function brokerOptions(config: ConfigOnBus): Omit<OpenOptions, "publishing" | "delivering" | "log"> {
+  const { stream, bucket, busTimeout, bus } = config;
   return {
-    stream: config.stream,
-    bucket: config.bucket,
+    stream,
+    bucket,
+    busTimeout,
     ...(config.streamReplicas === undefined ? {} : { replicas: config.streamReplicas }),
     ...(config.streamMaxBytes === undefined ? {} : { maxBytes: config.streamMaxBytes }),
-    ...(address.domain === undefined ? {} : { domain: address.domain }),
+    ...(bus.domain === undefined ? {} : { domain: bus.domain }),
   };
 }
 
-function listenOptions({ host, port }: Config): Parameters<BrokerHandle["listen"]>[0] {
-  return { host, port, version: readVersion() };
+function listenOptions({ host, port, limits }: Config): Parameters<BrokerHandle["listen"]>[0] {
+  return { host, port, limits, version: readVersion() };
 }
 
-function told(config: Config, address: BusAddress): (error: unknown) => never {
+function told({ bus, stream, bucket }: ConfigOnBus): (error: unknown) => never {
   return (error) => {
-    throw explain(error, address.servers, `the stream ${config.stream} and the bucket ${config.bucket}`);
+    throw explain(error, bus.servers, `the stream ${stream} and the bucket ${bucket}`);
   };
 }
 
-function portRefused({ host, port }: Config): (error: unknown) => never {
+/** Puts what the system answered to a listen into one line with a remedy. */
+export function portRefused({ host, port }: Config): (error: unknown) => never {
   return (error) => {
     const code = error instanceof Error && "code" in error ? error.code : undefined;
     const because = { cause: error };
@@ -113,26 +127,4 @@ function portRefused({ host, port }: Config): (error: unknown) => never {
     }
     throw error;
   };
-}
-
-/** What one undoing may take, in milliseconds: the next ones still have to be done before an orchestrator kills us. */
-const PATIENCE = 10_000;
-
-/** Undoes what was done, last first. What cannot be undone is logged: the rest still has to be. */
-async function unwind(undos: Undo[], log: Logger): Promise<void> {
-  for (let undo = undos.pop(); undo !== undefined; undo = undos.pop()) {
-    const late = new AbortController();
-    try {
-      await Promise.race([
-        undo(),
-        sleep(PATIENCE, undefined, { signal: late.signal }).then(() => {
-          throw new Error(`it took longer than ${PATIENCE} ms`);
-        }),
-      ]);
-    } catch (error) {
-      log.error({ err: error }, "stopping went wrong");
-    } finally {
-      late.abort();
-    }
-  }
 }

@@ -2,6 +2,7 @@
  * What the gateway is told to be: command line and environment read into one `Config`, or one line that names what is
  * wrong. Pure: no file is opened and nothing is looked up. Used by main.ts, which prints, and boot.ts, which builds.
  */
+import type { Limits } from "@amqp/broker";
 import { dataFolder, type Machine } from "./folders.ts";
 import { type Gathered, type Given, gatherSettings, helpText, SETTINGS, type SettingName } from "./settings.ts";
 
@@ -38,6 +39,15 @@ export interface Config {
   readonly streamReplicas: number | undefined;
   /** Octets at which the stream refuses more; undefined: no limit of ours. */
   readonly streamMaxBytes: number | undefined;
+  /** Milliseconds that the bus may be away before clients are disconnected. */
+  readonly busTimeout: number;
+  /** Processes that share the port. */
+  readonly workers: number;
+  /** What one connection, and one worker, may have. */
+  readonly limits: Pick<
+    Limits,
+    "connections" | "channelMax" | "consumers" | "queues" | "bindings" | "frameMax" | "heartbeat" | "handshake"
+  >;
   readonly logLevel: LogLevel;
   /** Lines to log as warnings before anything is served. */
   readonly warnings: readonly string[];
@@ -71,11 +81,12 @@ function readConfig(given: Gathered, machine: Machine): Config {
   const bus = readBus(given, machine);
   const host = required(given, "host");
   const warnings: string[] = [];
-  // HIP Security: not exposed while nobody is authenticated.
-  if (host.text !== "127.0.0.1") {
+  // HIP Security: not exposed while nobody is authenticated; loopback is no exposure.
+  if (!isLoopback(host.text)) {
     if (!toggle(required(given, "allowAnonymous"))) {
       throw bad(host, `would serve ${host.text} to anybody, for no client is authenticated`, {
-        instead: "keep 127.0.0.1, or set AMQP_ALLOW_ANONYMOUS=1 where the network lets only trusted clients in",
+        instead:
+          "keep a loopback address, or set AMQP_ALLOW_ANONYMOUS=1 where the network lets only trusted clients in",
       });
     }
     warnings.push(
@@ -98,9 +109,33 @@ function readConfig(given: Gathered, machine: Machine): Config {
     bucket: word(required(given, "bucket")),
     streamReplicas,
     streamMaxBytes: maxBytes && integer(maxBytes, 1, Number.MAX_SAFE_INTEGER),
+    busTimeout: integer(required(given, "busTimeout"), 1, 86_400) * 1000,
+    workers: integer(required(given, "workers"), 1, 64),
+    limits: readLimits(given),
     logLevel,
     warnings,
   };
+}
+
+function readLimits(given: Gathered): Config["limits"] {
+  const count = (name: SettingName): number => integer(required(given, name), 1, 10_000_000);
+  return {
+    connections: count("maxConnections"),
+    channelMax: integer(required(given, "maxChannels"), 1, 65_535),
+    consumers: count("maxConsumers"),
+    queues: count("maxQueues"),
+    bindings: count("maxBindings"),
+    // AMQP 4.2.3: no peer may be offered less than frame-min-size.
+    frameMax: integer(required(given, "frameMax"), 4096, 16 * 1024 * 1024),
+    heartbeat: integer(required(given, "heartbeat"), 0, 65_535),
+    handshake: integer(required(given, "handshakeTimeout"), 1, 3600) * 1000,
+  };
+}
+
+/** 127.0.0.0/8, ::1, localhost: only this machine reaches them. */
+function isLoopback(host: string): boolean {
+  const name = URL.parse(`http://${host.includes(":") ? `[${host}]` : host}`)?.hostname ?? "";
+  return name === "localhost" || name === "[::1]" || /^127(\.\d+){3}$/.test(name);
 }
 
 function readBus(given: Gathered, machine: Machine): BusConfig {

@@ -9,3 +9,4 @@ export { type EmbeddedOptions, EmbeddedServer } from "./embedded.ts";
 export type { Machine } from "./folders.ts";
 export { createLog, type Logger } from "./log.ts";
 export { type FindOptions, type FoundNatsServer, findNatsServer, MINIMUM_VERSION } from "./nats-server.ts";
+export { SETTINGS, type Setting, type SettingName } from "./settings.ts";

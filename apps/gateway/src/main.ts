@@ -44,7 +44,11 @@ async function run(config: Config): Promise<number> {
     return 1;
   }
   announce(gateway, log);
-  const code = await asked;
+  const lost = gateway.lost.then((error) => {
+    log.fatal(`the gateway can serve no more: ${error.message}: start it again`);
+    return 1;
+  });
+  const code = await Promise.race([asked, lost]);
   const late = setTimeout(() => {
     log.fatal(`the stop takes longer than ${PATIENCE} ms: giving up`);
     process.exit(1);
@@ -56,10 +60,11 @@ async function run(config: Config): Promise<number> {
 }
 
 /** The one line that says it serves; programs wait for it and read its fields. */
-function announce({ host, port, bus, embedded }: Gateway, log: Logger): void {
+function announce({ host, port, bus, embedded, workers }: Gateway, log: Logger): void {
   const where = `${host.includes(":") ? `[${host}]` : host}:${port}`;
-  const fields = { host, port, bus, embedded };
-  log.info(fields, `serving AMQP 0-9-1 on ${where}, bus ${bus.join(", ")}${embedded ? " (embedded)" : ""}`);
+  const fields = { host, port, bus, embedded, workers };
+  const by = workers > 1 ? `, ${workers} workers` : "";
+  log.info(fields, `serving AMQP 0-9-1 on ${where}, bus ${bus.join(", ")}${embedded ? " (embedded)" : ""}${by}`);
 }
 
 const command = parseConfig(process.argv.slice(2), { env: process.env, platform: process.platform, home: homedir() });

@@ -3,6 +3,7 @@
  * the environment over the default. `--help` is printed from this table, and config.ts reads the values that
  * `gatherSettings` collects. Separate from config.ts because this half knows nothing of what a value means.
  */
+import { DEFAULT_LIMITS } from "@amqp/broker";
 
 /** One setting: the same under an environment variable and a flag. */
 export interface Setting {
@@ -33,6 +34,16 @@ export type SettingName =
   | "bucket"
   | "streamReplicas"
   | "streamMaxBytes"
+  | "busTimeout"
+  | "workers"
+  | "maxConnections"
+  | "maxChannels"
+  | "maxConsumers"
+  | "maxQueues"
+  | "maxBindings"
+  | "frameMax"
+  | "heartbeat"
+  | "handshakeTimeout"
   | "logLevel";
 
 export const SETTINGS: Readonly<Record<SettingName, Setting>> = {
@@ -48,13 +59,13 @@ export const SETTINGS: Readonly<Record<SettingName, Setting>> = {
     flag: "--host",
     value: "ADDRESS",
     fallback: "127.0.0.1",
-    about: "address to listen on; any other needs AMQP_ALLOW_ANONYMOUS=1",
+    about: "address to listen on; one that is no loopback address needs AMQP_ALLOW_ANONYMOUS=1",
   },
   allowAnonymous: {
     env: "AMQP_ALLOW_ANONYMOUS",
     flag: "--allow-anonymous",
     fallback: "0",
-    about: "1 serves other addresses than 127.0.0.1 although nobody is authenticated",
+    about: "1 serves other addresses than loopback although nobody is authenticated",
   },
   natsUrl: {
     env: "NATS_URL",
@@ -104,6 +115,76 @@ export const SETTINGS: Readonly<Record<SettingName, Setting>> = {
     flag: "--stream-max-bytes",
     value: "OCTETS",
     about: "size at which a full stream refuses publishes; unset: what the bus allows",
+  },
+  busTimeout: {
+    env: "AMQP_BUS_TIMEOUT",
+    flag: "--bus-timeout",
+    value: "SECONDS",
+    fallback: "30",
+    about: "how long the bus may be away before clients are disconnected and the port is closed until it is back",
+  },
+  workers: {
+    env: "AMQP_WORKERS",
+    flag: "--workers",
+    value: "1-64",
+    fallback: "1",
+    about: "processes that share the port; each counts as a replica",
+  },
+  maxConnections: {
+    env: "AMQP_MAX_CONNECTIONS",
+    flag: "--max-connections",
+    value: "COUNT",
+    fallback: `${DEFAULT_LIMITS.connections}`,
+    about: "open connections of each worker",
+  },
+  maxChannels: {
+    env: "AMQP_MAX_CHANNELS",
+    flag: "--max-channels",
+    value: "COUNT",
+    fallback: `${DEFAULT_LIMITS.channelMax}`,
+    about: "channels of one connection (channel-max)",
+  },
+  maxConsumers: {
+    env: "AMQP_MAX_CONSUMERS",
+    flag: "--max-consumers",
+    value: "COUNT",
+    fallback: `${DEFAULT_LIMITS.consumers}`,
+    about: "consumers of one connection",
+  },
+  maxQueues: {
+    env: "AMQP_MAX_QUEUES",
+    flag: "--max-queues",
+    value: "COUNT",
+    fallback: `${DEFAULT_LIMITS.queues}`,
+    about: "queues that one connection declares",
+  },
+  maxBindings: {
+    env: "AMQP_MAX_BINDINGS",
+    flag: "--max-bindings",
+    value: "COUNT",
+    fallback: `${DEFAULT_LIMITS.bindings}`,
+    about: "bindings that one connection makes",
+  },
+  frameMax: {
+    env: "AMQP_FRAME_MAX",
+    flag: "--frame-max",
+    value: "OCTETS",
+    fallback: `${DEFAULT_LIMITS.frameMax}`,
+    about: "largest frame (frame-max)",
+  },
+  heartbeat: {
+    env: "AMQP_HEARTBEAT",
+    flag: "--heartbeat",
+    value: "SECONDS",
+    fallback: `${DEFAULT_LIMITS.heartbeat}`,
+    about: "heartbeat that clients are offered; 0 offers none",
+  },
+  handshakeTimeout: {
+    env: "AMQP_HANDSHAKE_TIMEOUT",
+    flag: "--handshake-timeout",
+    value: "SECONDS",
+    fallback: `${DEFAULT_LIMITS.handshake / 1000}`,
+    about: "how long a client may take from its connect to connection.open",
   },
   logLevel: {
     env: "LOG_LEVEL",

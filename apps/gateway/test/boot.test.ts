@@ -2,15 +2,12 @@
  * The program itself: run from its sources as a process of its own, for exit codes, signals and what it leaves behind
  * are what is tested. A step of boot that fails is one fatal line with a remedy, exit code 1, and nothing left.
  */
-import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { type AddressInfo, connect as connectTcp, createServer, type Server } from "node:net";
+import { type AddressInfo, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { jetstreamManager, RetentionPolicy, StorageType } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -18,8 +15,8 @@ import { identityOf, stillRuns } from "../src/embedded/identity.ts";
 import { type Serving, serveNats } from "../src/embedded/process.ts";
 import { createLog } from "../src/log.ts";
 import { findNatsServer } from "../src/nats-server.ts";
+import { accepts, Program } from "./program.ts";
 
-const main = fileURLToPath(new URL("../src/main.ts", import.meta.url));
 const { path: binary } = await findNatsServer();
 let folder: string;
 let programs: Program[];
@@ -40,73 +37,9 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-interface Line {
-  readonly level: string;
-  readonly msg: string;
-  readonly host?: string;
-  readonly port?: number;
-  readonly pid?: number;
-  readonly bus?: readonly string[];
-  readonly embedded?: boolean;
-}
-
-/** A running gateway. */
-class Program {
-  readonly lines: Line[] = [];
-  readonly ended: Promise<number | null>;
-  text = "";
-  readonly #child: ChildProcess;
-
-  constructor(args: readonly string[], env: NodeJS.ProcessEnv) {
-    const flags = ["--conditions=@amqp/source", "--experimental-strip-types", "--no-warnings"];
-    this.#child = spawn(process.execPath, [...flags, main, ...args], {
-      env: {
-        PATH: process.env.PATH,
-        HOME: folder,
-        NATS_SERVER_BIN: binary,
-        AMQP_DATA_DIR: join(folder, "data"),
-        ...env,
-      },
-      stdio: ["ignore", "pipe", "pipe"],
-    });
-    this.ended = new Promise((resolve) => this.#child.once("close", resolve));
-    for (const stream of [this.#child.stdout, this.#child.stderr]) {
-      if (stream === null) continue;
-      createInterface({ input: stream }).on("line", (line) => {
-        this.text += `${line}\n`;
-        if (line.startsWith("{")) this.lines.push(JSON.parse(line) as Line);
-      });
-    }
-  }
-
-  async line(containing: string): Promise<Line> {
-    let ended = false;
-    void this.ended.then(() => {
-      ended = true;
-    });
-    for (;;) {
-      const found = this.lines.find(({ msg }) => msg.includes(containing));
-      if (found !== undefined) return found;
-      if (ended) throw new Error(`it ended without «${containing}»:\n${this.text}`);
-      await sleep(10);
-    }
-  }
-
-  signal(name: NodeJS.Signals): void {
-    this.#child.kill(name);
-  }
-
-  /** Ends it however it stands, and the server it started. */
-  kill(): void {
-    this.#child.kill("SIGKILL");
-    for (const { pid } of this.lines) {
-      if (pid !== undefined && identityOf(pid) !== undefined) process.kill(pid, "SIGKILL");
-    }
-  }
-}
-
 function run(args: readonly string[], env: NodeJS.ProcessEnv = {}): Program {
-  const program = new Program(args, env);
+  const own = { HOME: folder, NATS_SERVER_BIN: binary, AMQP_DATA_DIR: join(folder, "data") };
+  const program = new Program(args, { ...own, ...env });
   programs.push(program);
   return program;
 }
@@ -126,6 +59,13 @@ async function serve(...configuration: readonly string[]): Promise<string> {
   return `nats://127.0.0.1:${server.port}`;
 }
 
+/** The same server, killed, once more. */
+async function serveAgain(url: string): Promise<void> {
+  const file = join(folder, "nats-server.conf");
+  writeFileSync(file, readFileSync(file, "utf8").replace("port: -1", `port: ${new URL(url).port}`));
+  servers.push(await serveNats(binary, file, folder, createLog("silent"), () => {}));
+}
+
 async function occupiedPort(answer = ""): Promise<number> {
   const listener = createServer((socket) => {
     socket.on("error", () => {});
@@ -136,16 +76,6 @@ async function occupiedPort(answer = ""): Promise<number> {
   listener.listen(0, "127.0.0.1");
   await once(listener, "listening");
   return (listener.address() as AddressInfo).port;
-}
-
-async function accepts(port: number): Promise<boolean> {
-  const socket = connectTcp(port, "127.0.0.1");
-  const answer = await Promise.race([
-    once(socket, "connect").then(() => true),
-    once(socket, "error").then(() => false),
-  ]).catch(() => false);
-  socket.destroy();
-  return answer;
 }
 
 /** Runs it to its failure; gives the one line it dies with. */
@@ -217,6 +147,50 @@ describe("a gateway that serves", () => {
     await program.line("embedded nats-server runs again");
     await program.line("the bus is back");
     expect(await accepts(port ?? 0)).toBe(true);
+  });
+});
+
+describe("a gateway whose topology is gone", () => {
+  it("serves nobody any more, and ends with exit code 1 and one line", async () => {
+    const url = await serve();
+    const program = run(["--port", "0", "--nats-url", url]);
+    const { port = 0 } = await program.line("serving");
+    const connection = await connect({ servers: url });
+    await (await jetstreamManager(connection)).streams.delete("KV_amqp");
+    await connection.close();
+    expect(await program.ended).toBe(1);
+    const fatal = program.lines.filter(({ level }) => level === "fatal");
+    expect(fatal.map(({ msg }) => msg)).toEqual([
+      "the gateway can serve no more: the bucket's stream was deleted: start it again",
+    ]);
+    expect(await accepts(port)).toBe(false);
+  });
+});
+
+describe("a bus that stays away", () => {
+  it("closes the port, which a readiness check sees, and opens it when it is back", async () => {
+    const url = await serve();
+    const program = run(["--port", "0", "--nats-url", url, "--bus-timeout", "1"]);
+    const { port = 0 } = await program.line("serving");
+    expect(await accepts(port)).toBe(true);
+    servers[0]?.signal("SIGKILL");
+    await program.line("the port is closed");
+    expect(await accepts(port)).toBe(false);
+    await serveAgain(url);
+    await program.line("the port is open again");
+    expect(await accepts(port)).toBe(true);
+    program.signal("SIGTERM");
+    expect(await program.ended).toBe(0);
+  });
+
+  it("does not keep a gateway from stopping", async () => {
+    const url = await serve();
+    const program = run(["--port", "0", "--nats-url", url, "--bus-timeout", "1"]);
+    await program.line("serving");
+    servers[0]?.signal("SIGKILL");
+    await program.line("the port is closed");
+    program.signal("SIGTERM");
+    expect(await program.ended).toBe(0);
   });
 });
 

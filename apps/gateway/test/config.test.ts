@@ -29,6 +29,18 @@ describe("defaults", () => {
       bucket: "amqp",
       streamReplicas: undefined,
       streamMaxBytes: undefined,
+      busTimeout: 30_000,
+      workers: 1,
+      limits: {
+        connections: 10_000,
+        channelMax: 2047,
+        consumers: 10_000,
+        queues: 10_000,
+        bindings: 100_000,
+        frameMax: 131_072,
+        heartbeat: 60,
+        handshake: 10_000,
+      },
       logLevel: "info",
       warnings: [],
     });
@@ -78,6 +90,13 @@ describe("a bad value is an error that names it", () => {
     [[], { AMQP_STREAM_REPLICAS: "6", NATS_URL: "nats://a" }, "AMQP_STREAM_REPLICAS"],
     [[], { AMQP_STREAM_REPLICAS: "3" }, "set NATS_URL to a cluster"],
     [[], { AMQP_STREAM_MAX_BYTES: "0" }, "AMQP_STREAM_MAX_BYTES"],
+    [[], { AMQP_BUS_TIMEOUT: "0" }, "AMQP_BUS_TIMEOUT"],
+    [["--workers", "0"], {}, "--workers"],
+    [[], { AMQP_WORKERS: "two" }, "AMQP_WORKERS"],
+    [[], { AMQP_MAX_CHANNELS: "65536" }, "AMQP_MAX_CHANNELS"],
+    [[], { AMQP_MAX_CONNECTIONS: "0" }, "AMQP_MAX_CONNECTIONS"],
+    [["--frame-max", "4095"], {}, "--frame-max"],
+    [[], { AMQP_HANDSHAKE_TIMEOUT: "-1" }, "AMQP_HANDSHAKE_TIMEOUT"],
     [[], { LOG_LEVEL: "loud" }, "LOG_LEVEL"],
     [[], { AMQP_ALLOW_ANONYMOUS: "maybe", AMQP_HOST: "0.0.0.0" }, "AMQP_ALLOW_ANONYMOUS"],
     [[], { NATS_URL: "http://bus:4222" }, "NATS_URL"],
@@ -98,13 +117,46 @@ describe("a bad value is an error that names it", () => {
 });
 
 describe("the address", () => {
-  it.each(["0.0.0.0", "::", "192.0.2.1", "localhost"])("%s is refused while nobody is authenticated", (host) => {
-    expect(error(["--host", host])).toContain("AMQP_ALLOW_ANONYMOUS=1");
-    expect(error([], { AMQP_HOST: host })).toMatch(/^AMQP_HOST would serve /);
-    const allowed = config(["--host", host], { AMQP_ALLOW_ANONYMOUS: "1" });
-    expect(allowed.host).toBe(host);
-    expect(allowed.warnings).toEqual([expect.stringContaining("without authentication")]);
-    expect(config(["--host", host, "--allow-anonymous"]).host).toBe(host);
+  it.each(["127.0.0.1", "127.9.8.7", "::1", "0:0:0:0:0:0:0:1", "localhost"])("%s is loopback: served", (host) => {
+    expect(config(["--host", host])).toMatchObject({ host, warnings: [] });
+  });
+
+  it.each(["0.0.0.0", "::", "192.0.2.1", "127.example.com", "127.0.0.1.example.com", "localhost.example.com", "*"])(
+    "%j is refused while nobody is authenticated",
+    (host) => {
+      expect(error(["--host", host])).toContain("AMQP_ALLOW_ANONYMOUS=1");
+      expect(error([], { AMQP_HOST: host })).toMatch(/^AMQP_HOST would serve /);
+      const allowed = config(["--host", host], { AMQP_ALLOW_ANONYMOUS: "1" });
+      expect(allowed.host).toBe(host);
+      expect(allowed.warnings).toEqual([expect.stringContaining("without authentication")]);
+      expect(config(["--host", host, "--allow-anonymous"]).host).toBe(host);
+    },
+  );
+});
+
+describe("limits", () => {
+  it("are what is set, times in seconds", () => {
+    const { limits, busTimeout, workers } = config(["--workers", "3", "--heartbeat=0"], {
+      AMQP_MAX_CONNECTIONS: "7",
+      AMQP_MAX_CHANNELS: "8",
+      AMQP_MAX_CONSUMERS: "9",
+      AMQP_MAX_QUEUES: "10",
+      AMQP_MAX_BINDINGS: "11",
+      AMQP_FRAME_MAX: "4096",
+      AMQP_HANDSHAKE_TIMEOUT: "3",
+      AMQP_BUS_TIMEOUT: "5",
+    });
+    expect({ workers, busTimeout }).toEqual({ workers: 3, busTimeout: 5000 });
+    expect(limits).toEqual({
+      connections: 7,
+      channelMax: 8,
+      consumers: 9,
+      queues: 10,
+      bindings: 11,
+      frameMax: 4096,
+      heartbeat: 0,
+      handshake: 3000,
+    });
   });
 });
 

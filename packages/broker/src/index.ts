@@ -9,4 +9,4 @@ export type { Log, LogLine } from "./core/log.ts";
 export { type NotImplemented, notImplemented } from "./not-implemented.ts";
 export { type BrokerHandle, type OpenOptions, openBroker } from "./open.ts";
 export { REFUSALS, type RefusalName, type RefusalRow } from "./refusals.ts";
-export type { Listening, ListenOptions } from "./server.ts";
+export { findFreePort, type Listening, type ListenOptions } from "./server.ts";

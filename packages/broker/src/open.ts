@@ -38,6 +38,11 @@ export interface BrokerHandle {
   listen(options: ListenOptions): Promise<Listening>;
   /** Stops accepting, closes every connection with 320 and `reason`, requeues what they held, leaves the bus clean. */
   close(reason?: string): Promise<void>;
+  /**
+   * Resolves when the topology cannot be followed any more (its bucket was deleted or set back): clients are disconnected
+   * and the ports closed by then. Close it, and open another one.
+   */
+  readonly lost: Promise<Error>;
 }
 
 export async function openBroker(options: OpenOptions): Promise<BrokerHandle> {
@@ -60,10 +65,15 @@ export async function openBroker(options: OpenOptions): Promise<BrokerHandle> {
   });
   const bucket = await openBucket(publishing, { name: options.bucket ?? "amqp", ...replicas, ...domain });
   const peers = new NatsPeers(publishing, options.bucket ?? "amqp");
-  const broker = await Broker.open({ bus, bucket, peers, health, log, expirationOf });
+  let tell: (error: Error) => void = () => undefined;
+  const lost = new Promise<Error>((resolve) => {
+    tell = resolve;
+  });
+  const broker = await Broker.open({ bus, bucket, peers, health, log, lost: tell, expirationOf });
   const server = new Server(broker, log);
   return {
     listen: (where) => server.listen(where),
+    lost,
     close: async (reason = "the broker is stopping") => {
       await server.close(reason);
       await broker.close();

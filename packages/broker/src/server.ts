@@ -43,12 +43,14 @@ export class Server {
 
   /** Opens a port. Rejects with the system's error where it cannot be had (`EADDRINUSE`, …). */
   async listen(options: ListenOptions): Promise<Listening> {
+    let door: Door | undefined;
     const connections = new Connections({
       verbs: this.#verbs,
       log: this.#log,
       limits: { ...DEFAULT_LIMITS, ...options.limits },
       version: options.version ?? "0.0.0",
       clusterName: options.clusterName ?? "amqp",
+      accepting: (accepts) => door?.set(accepts),
     });
     const sockets = new Set<Socket>();
     const server = createServer({ noDelay: true, keepAlive: true }, (socket) => {
@@ -62,14 +64,16 @@ export class Server {
       this.#verbs.leave(connections);
       throw error;
     }
-    const address = server.address();
+    const port = portOf(server) ?? options.port;
+    door = new Door(server, { host: options.host, port }, this.#log);
     const listening: Listening = {
-      port: typeof address === "object" && address !== null ? address.port : options.port,
+      port,
       get connections() {
         return connections.size;
       },
       close: async (reason = "shutdown") => {
         this.#listening.delete(listening);
+        door?.leave();
         const closed = new Promise<void>((resolve) => server.close(() => resolve()));
         await connections.close(reason);
         for (const socket of sockets) socket.destroySoon();
@@ -88,16 +92,89 @@ export class Server {
   }
 }
 
+/** Milliseconds between two tries to have a port again. */
+const AGAIN = 500;
+
+/**
+ * Whether the port is open: closed while nobody can be served, so that a readiness check, a TCP connect (HIP §7), says
+ * what is true.
+ */
+class Door {
+  readonly #server: NetServer;
+  readonly #where: { readonly host: string; readonly port: number };
+  readonly #log: Log;
+  #wanted: boolean = true;
+  #left: boolean = false;
+  #opening: boolean = false;
+
+  constructor(server: NetServer, where: { readonly host: string; readonly port: number }, log: Log) {
+    this.#server = server;
+    this.#where = where;
+    this.#log = log;
+  }
+
+  set(open: boolean): void {
+    if (this.#left || this.#wanted === open) return;
+    this.#wanted = open;
+    if (open) void this.#open();
+    else {
+      this.#server.close();
+      this.#log.warn({ port: this.#where.port }, "the port is closed until clients can be served again");
+    }
+  }
+
+  /** It is never opened again. */
+  leave(): void {
+    this.#left = true;
+  }
+
+  async #open(): Promise<void> {
+    if (this.#opening) return;
+    this.#opening = true;
+    while (this.#wanted && !this.#left && !this.#server.listening) {
+      try {
+        await bind(this.#server, this.#where.host, this.#where.port);
+        if (!this.#wanted || this.#left) this.#server.close();
+        else this.#log.info({ port: this.#where.port }, "the port is open again");
+      } catch (error) {
+        this.#log.error({ err: error, port: this.#where.port }, "the port cannot be opened again yet");
+        await new Promise((resolve) => setTimeout(resolve, AGAIN).unref());
+      }
+    }
+    this.#opening = false;
+  }
+}
+
+/** A port that nothing listens on at the moment. Rejects as {@link Server.listen} does. */
+export async function findFreePort(host: string): Promise<number> {
+  const server = createServer();
+  await bind(server, host, 0);
+  const port = portOf(server) ?? 0;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+function portOf(server: NetServer): number | undefined {
+  const address = server.address();
+  return typeof address === "object" && address !== null ? address.port : undefined;
+}
+
 /** Milliseconds for the peer to take what was written before its socket is destroyed. */
 const LAST_WORDS = 2000;
 
 function bind(server: NetServer, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen({ host, port }, () => {
-      server.off("error", reject);
+    const listening = (): void => {
+      server.off("error", failed);
       resolve();
-    });
+    };
+    const failed = (error: Error): void => {
+      server.off("listening", listening);
+      reject(error);
+    };
+    server.once("error", failed);
+    server.once("listening", listening);
+    server.listen({ host, port });
   });
 }
 

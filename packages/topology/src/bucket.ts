@@ -10,6 +10,16 @@
 /** The outcome of a write: the revision it got, or that somebody else was first. */
 export type Written = number | "conflict";
 
+/**
+ * The bucket did not answer, or the bus refused for reasons of its own: the outcome is unknown. Fence, then look.
+ * `code` and `timeout` are there so that a broker knows it from a bug without knowing this package's classes.
+ */
+export class BucketSilent extends Error {
+  override readonly name: string = "BucketSilent";
+  readonly code: number = 0;
+  readonly timeout: boolean = true;
+}
+
 /** One entry of the bucket's log. */
 export interface Entry {
   readonly key: string;

@@ -27,6 +27,29 @@ export function isSubset(a: string, b: string): boolean {
   return inner.length === outer.length;
 }
 
+/** Whether some subject is matched by both filters. */
+export function intersects(a: string, b: string): boolean {
+  const one = a.split(".");
+  const two = b.split(".");
+  for (let position = 0; ; position++) {
+    const x = one[position];
+    const y = two[position];
+    // `>` wants at least one word where it stands.
+    if (x === undefined || y === undefined) return x === y;
+    if (isRest(one, position) || isRest(two, position)) return true;
+    if (x !== y && x !== "*" && y !== "*") return false;
+  }
+}
+
+/**
+ * Whether no two of these filters, an antichain, match one subject: a message then matches one filter at most. In an
+ * antichain two filters can meet only where both hold a wildcard.
+ */
+export function isDisjoint(filters: readonly string[]): boolean {
+  const wild = filters.filter((filter) => /(?:^|\.)(?:\*|>)(?:\.|$)/.test(filter));
+  return wild.every((filter, place) => wild.slice(place + 1).every((other) => !intersects(filter, other)));
+}
+
 /**
  * The filters without those that are a subset of another one, sorted by code unit, none repeated: what JetStream takes
  * as a consumer's filters. The union is unchanged, and the result does not depend on the order of the input. One walk

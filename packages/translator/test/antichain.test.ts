@@ -1,7 +1,7 @@
 // The set that JetStream takes: nothing in it is a subset of another (error 10138), nothing is lost, nothing is added.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { antichain, isSubset, matches } from "../src/index.ts";
+import { antichain, intersects, isDisjoint, isSubset, matches } from "../src/index.ts";
 import { filters, law, subjects } from "./arbitraries.ts";
 
 const sets = fc.array(filters, { maxLength: 12 });
@@ -31,6 +31,38 @@ describe("isSubset", () => {
         expect(isSubset(a, b), `${a} within ${b}`).toBe(brute);
       }),
       { numRuns: 3_000 },
+    );
+  });
+});
+
+describe("intersects", () => {
+  it.each([
+    ["*.b", "a.#", false],
+    ["*.b", "a.>", true],
+    ["a.>", "a", false],
+    ["a.*", "*.b", true],
+    ["a.*", "b.*", false],
+    [">", "a.b", true],
+  ])("%s and %s: %s", (a, b, expected) => {
+    expect(intersects(a, b)).toBe(expected);
+  });
+
+  it("law: it says that some subject matches both, as comparing every subject does", () => {
+    law(
+      fc.property(filters, filters, (a, b) => {
+        expect(intersects(a, b)).toBe(subjects.some((subject) => matches(a, subject) && matches(b, subject)));
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+
+  it("law: an antichain is disjoint exactly where no two of its members meet", () => {
+    law(
+      fc.property(sets, (set) => {
+        const chain = antichain(set);
+        const meet = chain.some((a, place) => chain.slice(place + 1).some((b) => intersects(a, b)));
+        expect(isDisjoint(chain)).toBe(!meet);
+      }),
     );
   });
 });

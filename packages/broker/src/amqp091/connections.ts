@@ -18,6 +18,8 @@ export interface ConnectionsOptions {
   /** Told to clients in connection.start. */
   readonly version: string;
   readonly clusterName: string;
+  /** Told when no more transports shall be accepted, and when they shall again. */
+  accepting(accepts: boolean): void;
 }
 
 export class Connections implements FrontEnd {
@@ -27,6 +29,7 @@ export class Connections implements FrontEnd {
   readonly version: string;
   readonly clusterName: string;
   blockedReason: string | undefined;
+  readonly #accepting: (accepts: boolean) => void;
   readonly #connections: Set<Connection> = new Set<Connection>();
   readonly #ending: Set<Promise<void>> = new Set<Promise<void>>();
   #made = 0;
@@ -37,6 +40,7 @@ export class Connections implements FrontEnd {
     this.limits = options.limits;
     this.version = options.version;
     this.clusterName = options.clusterName;
+    this.#accepting = (accepts) => options.accepting(accepts);
     this.verbs.join(this);
   }
 
@@ -80,13 +84,22 @@ export class Connections implements FrontEnd {
   }
 
   closing(reason: string): void {
-    for (const connection of [...this.#connections]) connection.refuse(refuse("forced", { text: reason }));
+    this.#accepting(false);
+    this.#refuseAll(reason);
+  }
+
+  serving(): void {
+    this.#accepting(true);
   }
 
   /** Closes all with 320 and resolves when everything is given back. */
   async close(reason: string): Promise<void> {
-    this.closing(reason);
+    this.#refuseAll(reason);
     await Promise.all(this.#ending);
     this.verbs.leave(this);
+  }
+
+  #refuseAll(reason: string): void {
+    for (const connection of [...this.#connections]) connection.refuse(refuse("forced", { text: reason }));
   }
 }

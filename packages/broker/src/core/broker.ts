@@ -45,6 +45,8 @@ export interface BrokerOptions {
   readonly peers: Peers;
   readonly health: Health;
   readonly log: Log;
+  /** Told once: the topology cannot be followed any more. Connections are closed by then; serve no others. */
+  lost(error: Error): void;
   /** The milliseconds after which a message expires, if its properties say so: the front end's knowledge. */
   expirationOf(properties: Properties): number | undefined;
 }
@@ -72,6 +74,7 @@ export class Broker implements Verbs {
       lost: (error) => {
         log.error({ err: error }, "the watch of the topology bucket is lost; closing the connections");
         health.closing("the topology of this broker is out of date; connect again");
+        options.lost(error);
       },
     });
     const presence = new Presence(bucket, topology, log);
@@ -80,7 +83,7 @@ export class Broker implements Verbs {
     const suspectBelow = starting && !topology.fleet().clean ? await bus.lastSequence() : 0;
     const broker = new Broker(options, topology, presence, { starting, suspectBelow });
     await presence.take(broker.#presenceListener());
-    if (starting) await topology.writeFleet(false);
+    if (starting) await broker.#markFleet(false);
     await broker.#leadership.seek();
     await broker.#lead.run("ready", null);
     broker.#starting = false;
@@ -132,13 +135,29 @@ export class Broker implements Verbs {
    * A graceful stop, after the front ends closed their connections: hands back what was pulled, leaves the bucket clean.
    */
   async close(): Promise<void> {
-    await this.#leader.close();
-    await this.#core.cursors.close();
-    if (this.#core.fleet.others.length === 0) await this.#core.topology.writeFleet(true);
-    await this.#leadership.close();
-    await this.#presence.release();
-    this.#peers.close();
-    await this.#core.topology.close();
+    const { cursors, fleet, topology, log } = this.#core;
+    const last = async (): Promise<void> => {
+      // Of several that stop at once the last one to give its lease up sees that it was the last.
+      await topology.fence();
+      if (fleet.others.length === 0) await this.#markFleet(true);
+    };
+    // What fails for want of a bus does not keep the rest from being done: leases then expire by themselves.
+    for (const step of [
+      () => this.#leader.close(),
+      () => cursors.close(),
+      () => this.#leadership.close(),
+      () => this.#presence.release(),
+      last,
+      async () => this.#peers.close(),
+      () => topology.close(),
+    ])
+      await step().catch((error: unknown) => log.warn({ err: error }, "a step of stopping the broker failed"));
+  }
+
+  /** Whether the fleet stopped well, for whoever boots next. A conflict is another replica's word, read before ours. */
+  async #markFleet(clean: boolean): Promise<void> {
+    const { topology, fleet } = this.#core;
+    while ((await topology.writeFleet(clean)) === "conflict") if (clean && fleet.others.length > 0) return;
   }
 
   openSession(): Session {
@@ -280,16 +299,20 @@ export class Broker implements Verbs {
   #presenceListener(): PresenceListener {
     return {
       naming: (id) => this.#peers.serve(id, (question, details) => this.#answers.answer(question, details)),
-      lapsed: () => void this.#leadership.resign(),
-      renamed: (before) => this.#renamed(before),
+      lapsed: () => {
+        this.#health.absent();
+        void this.#leadership.resign();
+      },
+      renamed: (former) => this.#renamed(former),
+      regained: () => this.#health.present(),
     };
   }
 
   /** The lease lapsed and a new id is held. What others may have put back meanwhile is not this process's any more. */
-  async #renamed(before: string): Promise<void> {
+  async #renamed(former: readonly string[]): Promise<void> {
     const swept = this.#core.fleet.others.length > 0;
     await this.#leadership.seek();
-    await this.#lead.run("renamed", { before, after: this.#presence.id });
+    for (const before of former) await this.#lead.run("renamed", { before, after: this.#presence.id });
     this.#core.cursors.regained(swept);
     await this.#consumption.tellAgain();
   }

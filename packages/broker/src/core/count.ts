@@ -7,7 +7,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Queue, Topology } from "@amqp/topology";
-import { implicitFilter, isFault, toFilters } from "@amqp/translator";
+import { implicitFilter, isDisjoint, isFault, toFilters } from "@amqp/translator";
 import type { Bus, CursorState } from "./bus.ts";
 import type { Desk } from "./desk.ts";
 import { type FilterInterval, type Segment, segmentsAbove } from "./interval-segments.ts";
@@ -17,7 +17,7 @@ const COUNTABLE = 50_000;
 /** How often a state is read again that is behind the log: milliseconds, in practice. */
 const LOOKS = 10;
 
-/** Resolves to the ready messages; `bound`: it may be fewer, since some lie too far back to be counted. */
+/** Resolves to the ready messages; `bound`: it may be fewer, since they lie too far back to be counted. */
 export async function countReady(desk: Desk): Promise<{ readonly messages: number; readonly bound: boolean }> {
   const { pulling, settling, bus, name, held, options, topology } = desk;
   await pulling.calm();
@@ -28,8 +28,8 @@ export async function countReady(desk: Desk): Promise<{ readonly messages: numbe
   const putBack = Math.max(0, state.ackPending - held.knownAt(state.deliveredSequence) - elsewhere.size);
   const queue = topology.queue(name);
   if (state.pending === 0 || queue === undefined) return { messages: state.pending + putBack, bound: false };
-  const outside = await countOutside(bus, state, intervalsOf(topology, queue));
-  return { messages: Math.max(0, state.pending - outside.messages) + putBack, bound: outside.bound };
+  const pending = await countPending(bus, state, segmentsAbove(state.delivered, intervalsOf(topology, queue)));
+  return { messages: pending.messages + putBack, bound: pending.bound };
 }
 
 /** The cursor's state; where it says that nothing is pending, after it has heard of the log's latest message. */
@@ -54,29 +54,40 @@ function intervalsOf(topology: Topology, queue: Queue): FilterInterval[] {
   return intervals;
 }
 
-/** Of what is pending, how much is in no interval. One look at the bus where the cursor's filters are the bindings'. */
-async function countOutside(
+/**
+ * What is pending in an interval. The cursor's own number says it where its filters are the bindings' all the way, and
+ * no two of them overlap: elsewhere it counts what lies outside every interval, or a message twice (measured: filters
+ * that overlap in part), or what it had passed by when a binding came. There the log is counted itself.
+ */
+async function countPending(
   bus: Bus,
   state: CursorState,
-  intervals: readonly FilterInterval[],
+  segments: readonly Segment[],
 ): Promise<{ readonly messages: number; readonly bound: boolean }> {
-  const segments = segmentsAbove(state.delivered, intervals).filter(({ filters }) => !isSame(filters, state.filters));
-  const first = segments[0];
-  if (first === undefined) return { messages: 0, bound: false };
-  const countable = (await bus.lastSequence()) - COUNTABLE;
-  let messages = 0;
-  let bound = false;
-  for (const segment of segments) {
-    if (segment.above < countable) bound = true;
-    else messages += await outsideOf(bus, state, segment);
-  }
-  return { messages, bound };
-}
-
-async function outsideOf(bus: Bus, state: CursorState, { above, until, filters }: Segment): Promise<number> {
-  const matching = await within(bus, state.filters, above, until);
-  if (matching === 0 || filters.length === 0) return matching;
-  return matching - (await within(bus, filters, above, until));
+  const [first] = segments;
+  if (segments.length === 1 && first !== undefined && isSame(first.filters, state.filters) && isDisjoint(state.filters))
+    return { messages: state.pending, bound: false };
+  if ((await bus.lastSequence()) - state.delivered > COUNTABLE) return { messages: state.pending, bound: true };
+  const matching = new Map<number, Promise<number>>();
+  /** What the cursor's filters match above the place-th segment's start; nothing behind the last one's end. */
+  const above = (place: number): Promise<number> => {
+    const segment = segments[place];
+    if (segment === undefined) return Promise.resolve(0);
+    const known = matching.get(place) ?? bus.count(state.filters, segment.above);
+    matching.set(place, known);
+    return known;
+  };
+  /** A thousand bindings are a thousand segments: stretches in which nothing lies are passed over whole. */
+  const inside = async (from: number, to: number): Promise<number> => {
+    if ((await above(from)) === (await above(to))) return 0;
+    if (to - from > 1) {
+      const middle = Math.floor((from + to) / 2);
+      return (await inside(from, middle)) + (await inside(middle, to));
+    }
+    const { filters, above: start, until } = segments[from] as Segment;
+    return filters.length === 0 ? 0 : within(bus, filters, start, until);
+  };
+  return { messages: await inside(0, segments.length), bound: false };
 }
 
 async function within(bus: Bus, filters: readonly string[], above: number, until: number | undefined): Promise<number> {

@@ -8,7 +8,7 @@
 import type { Owner, Topology } from "@amqp/topology";
 import type { Cursors } from "./cursors.ts";
 import type { Log } from "./log.ts";
-import { PeerAbsent, PeerSilent, type Peers } from "./peers.ts";
+import { PeerAbsent, PeerRefused, PeerSilent, type Peers } from "./peers.ts";
 
 /** One attempt to reach a replica, milliseconds. */
 const ATTEMPT = 1000;
@@ -21,6 +21,10 @@ export interface Holding {
   readonly consumers: number;
   /** Sequences in its clients' hands, after everything it settled was processed by the bus. */
   readonly held: readonly number[];
+}
+
+function isUnanswered(error: unknown): boolean {
+  return error instanceof PeerAbsent || error instanceof PeerSilent || error instanceof PeerRefused;
 }
 
 export class Fleet {
@@ -79,7 +83,8 @@ export class Fleet {
             answers.set(replica, (await this.#peers.ask(replica, question, details, Math.min(ATTEMPT, left))) as T);
             return;
           } catch (error) {
-            if (!(error instanceof PeerAbsent || error instanceof PeerSilent)) throw error;
+            // Also one that could not say: its mirror or its bus is gone, and its lease ends with them.
+            if (!isUnanswered(error)) throw error;
             await new Promise((resolve) => setTimeout(resolve, PAUSE));
           }
         }

@@ -6,6 +6,7 @@
  * changes something goes this one way. Verbs are such that asking again after an unknown outcome does no harm.
  */
 import type { Topology } from "@amqp/topology";
+import type { BusErrorShape } from "./bus.ts";
 import type { Changes } from "./changes.ts";
 import type { Fleet } from "./fleet.ts";
 import { type Leadership, NotLeading } from "./leadership.ts";
@@ -17,10 +18,15 @@ const PATIENCE = 15_000;
 const ANSWER = 10_000;
 const PAUSE = 50;
 
-/** No replica leads, and none took over in time. */
-export class NoLeader extends Error {
+/** No replica leads and none took over in time, or the leader's bus is silent: of the shape of a bus error. */
+export class NoLeader extends Error implements BusErrorShape {
   override readonly name: string = "NoLeader";
+  readonly code: number = 0;
+  readonly timeout: boolean = true;
 }
+
+/** Errors of the leader that are its bus's, by name: not bugs. */
+const SILENT: ReadonlySet<string> = new Set(["BusError", "BucketSilent", "ApiError", "NoLeader"]);
 
 type Verb = keyof Changes;
 type Question<V extends Verb> = Parameters<Changes[V]>[0];
@@ -85,6 +91,7 @@ export class Lead {
         error instanceof PeerSilent ||
         (error instanceof PeerRefused && error.code === "NotLeading");
       if (isElsewhere) return undefined;
+      if (error instanceof PeerRefused && SILENT.has(error.code)) throw new NoLeader(error.message, { cause: error });
       throw error;
     }
   }

@@ -4,7 +4,7 @@
  * Responsibilities: taking the lease at boot once every lease seen is renewed or gone, answering in any turn whether this
  * process may act, and taking a NEW id after a lapse: a lapsed lease is never renewed (design §4, LEASE).
  *
- *   taking → held → lapsed → taking → held … → released
+ *   taking → held → lapsed (taking a new one, taking over what the old one owned) → held … → released
  *
  * Used by: broker, cursors. Separate because everything that must not be done by a dead replica asks here.
  */
@@ -20,8 +20,13 @@ export interface PresenceListener {
   lapsed(): void;
   /** About to be held under this id. */
   naming(id: string): void;
-  /** A new id is held after a lapse; `before` is the old one. Resolves when what the old one owned is taken over. */
-  renamed(before: string): Promise<void>;
+  /**
+   * A new id is held after a lapse; `former` are the old ones. Resolves when what they owned is taken over; called again
+   * where it rejects.
+   */
+  renamed(former: readonly string[]): Promise<void>;
+  /** All is as it was, under the new id. */
+  regained(): void;
 }
 
 export class Presence {
@@ -66,12 +71,14 @@ export class Presence {
   async take(listener: PresenceListener): Promise<void> {
     this.#listener = listener;
     await this.#take();
+    this.#state = "held";
   }
 
   async release(): Promise<void> {
     this.#state = "released";
-    await this.#lease?.release();
+    const lease = this.#lease;
     this.#lease = undefined;
+    await lease?.release();
   }
 
   async #take(): Promise<void> {
@@ -86,35 +93,44 @@ export class Presence {
       },
     );
     if (lease === "conflict") throw new Error(`the replica id ${this.#id} is taken`);
-    this.#lease = lease;
-    this.#state = "held";
+    if (this.#isReleased()) await lease.release();
+    else this.#lease = lease;
   }
 
-  #lapsedStill(): boolean {
-    return this.#state === "lapsed";
+  #isReleased(): boolean {
+    return this.#state === "released";
   }
 
   /** The bus was away, or this process stood still, for longer than the lease. */
   async #lapsed(): Promise<void> {
-    if (this.#state === "released") return;
-    const before = this.#id;
-    this.#lease = undefined;
+    // In the state `lapsed` the loop below sees to it.
+    if (this.#state !== "held") return;
     this.#state = "lapsed";
-    this.#log.warn({ replica: before }, "the presence lease lapsed; taking a new one");
+    const former = [this.#id];
+    this.#log.warn({ replica: this.#id }, "the presence lease lapsed; taking a new one");
     this.#listener?.lapsed();
-    for (let pause = 100; this.#lapsedStill(); pause = Math.min(pause * 2, 2000)) {
-      this.#id = uniqueId();
+    for (let pause = 100; !this.#isReleased(); pause = Math.min(pause * 2, 2000)) {
       try {
-        await this.#take();
+        if (!this.held()) await this.#takeAnother(former);
         await this.#topology.fence();
-        await this.#listener?.renamed(before);
+        await this.#listener?.renamed(former);
+        if (this.#isReleased()) return;
+        if (!this.held()) continue;
+        this.#state = "held";
+        this.#listener?.regained();
         this.#log.info({ replica: this.#id }, "the presence lease is held again");
         return;
       } catch (error) {
         this.#log.debug({ err: error }, "no presence lease yet");
-        this.#lease = undefined;
         await new Promise((resolve) => setTimeout(resolve, pause));
       }
     }
+  }
+
+  /** What was taken over under an id that lapsed as well is taken over from that one. */
+  async #takeAnother(former: string[]): Promise<void> {
+    if (!former.includes(this.#id)) former.push(this.#id);
+    this.#id = uniqueId();
+    await this.#take();
   }
 }

@@ -161,6 +161,8 @@ export interface FrontEnd {
   blocked(reason: string | undefined): void;
   /** The publish window has room again. */
   room(): void;
-  /** The bus stayed away too long, or the broker stops: close with this reason (320 on AMQP 0-9-1). */
+  /** Nothing can be served: close with this reason (320 on AMQP 0-9-1), and take nobody until {@link serving}. */
   closing(reason: string): void;
+  /** It can be served again. */
+  serving(): void;
 }

@@ -78,6 +78,7 @@ export class Peer implements Transport {
         limits: { ...DEFAULT_LIMITS, ...limits },
         version: "1.2.3",
         clusterName: "test",
+        accepting: quiet,
       });
     const connections = beside?.connection.connections ?? own();
     const connection = connections.accept(this);

@@ -41,6 +41,7 @@ export async function openRig(url: string): Promise<Rig> {
     peers: new NatsPeers(publishing, "amqp"),
     health,
     log: silent,
+    lost: () => undefined,
     expirationOf: () => undefined,
   });
   const end = async (): Promise<void> => {

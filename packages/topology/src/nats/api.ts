@@ -12,6 +12,7 @@ import {
   RequestError,
   TimeoutError,
 } from "@nats-io/nats-core";
+import { BucketSilent } from "../bucket.ts";
 
 /** Server errors that are told apart (nats-server's errors.json). */
 export const ERROR = {
@@ -25,6 +26,8 @@ export const ERROR = {
 /** A refusal by JetStream, with the server's own number for it. */
 export class ApiError extends Error {
   readonly code: number;
+  /** It answered: nothing was changed. */
+  readonly timeout: boolean = false;
 
   constructor(code: number, description: string) {
     super(description);
@@ -71,8 +74,11 @@ export async function request<T>(
       throw new ApiError(answer.error.err_code ?? 0, answer.error.description ?? "refused by JetStream");
     } catch (error) {
       const again = isNoResponders(error) || (isRead && error instanceof TimeoutError);
-      if (!again) throw error;
-      if (performance.now() + NO_LEADER_PAUSE >= end) throw new TimeoutError({ cause: error });
+      if (error instanceof ApiError) throw error;
+      if (!again || performance.now() + NO_LEADER_PAUSE >= end) {
+        const why = error instanceof Error ? error.message : String(error);
+        throw new BucketSilent(`the bus did not answer ${subject}: ${why}`, { cause: error });
+      }
     }
     await new Promise((resolve) => setTimeout(resolve, NO_LEADER_PAUSE));
   }
