@@ -128,7 +128,11 @@ export class Broker implements Verbs {
         if (id === undefined) void leadership.seek();
       },
     });
-    health.attach({ away: () => cursors.away(), back: (restarted) => cursors.back(restarted) });
+    health.attach({
+      away: () => cursors.away(),
+      back: (restarted) => cursors.back(restarted),
+      moved: (queue) => cursors.present(queue)?.moved(),
+    });
   }
 
   /**

@@ -104,6 +104,8 @@ export interface BusListener {
    * Held messages are stored later, or `refused` after the bus timeout.
    */
   stalled?(stalled: boolean): void;
+  /** In a cluster: another server leads that queue's cursor, and may not know what the last one was told at its end. */
+  moved?(queue: string): void;
 }
 
 export interface LogState {
@@ -144,8 +146,11 @@ export interface Bus {
   nakAbandoned(queue: string, sequence: number, deliverySequence: number): void;
   /** As {@link nakAbandoned}, acknowledging it. */
   ackAbandoned(queue: string, sequence: number, deliverySequence: number): void;
-  /** Resolves when the bus has processed every settlement sent to that queue so far. */
-  settled(queue: string): Promise<void>;
+  /**
+   * Resolves when the bus has processed every settlement sent to that queue so far. False: it did not answer at once, so
+   * that some of them may have been sent while nobody led the cursor, and are lost.
+   */
+  settled(queue: string): Promise<boolean>;
 
   logState(): Promise<LogState>;
   lastSequence(): Promise<number>;

@@ -22,6 +22,7 @@ import type {
 import type { Log } from "../core/log.ts";
 import type { Properties } from "../core/message.ts";
 import { Cursors } from "./cursors.ts";
+import { Elections } from "./elections.ts";
 import { Link } from "./link.ts";
 import { anyAbove } from "./log-look.ts";
 import { base64Length, HEADER_LIMIT, HEADER_OVERHEAD } from "./props-header.ts";
@@ -85,6 +86,7 @@ export class JetStreamBus implements Bus {
   readonly #settlements: Settlements;
   readonly #cursors: Cursors;
   readonly #room: RoomWatch;
+  readonly #elections: Elections;
   #present: boolean = true;
   #incarnation: string;
   #lastSequence: Promise<number> | undefined;
@@ -129,6 +131,7 @@ export class JetStreamBus implements Bus {
       gone,
     });
     this.#cursors = new Cursors(this.#requests, stream, this);
+    this.#elections = new Elections({ link: this.#delivering, stream, elected: (queue) => listener.moved?.(queue) });
     this.#incarnation = this.#identity();
   }
 
@@ -142,6 +145,7 @@ export class JetStreamBus implements Bus {
   /** Takes every pull back and stops. What is in flight is not waited for; the connections stay the caller's. */
   async close(): Promise<void> {
     this.#room.close();
+    this.#elections.close();
     await this.#pulls.close();
     this.#publisher.close();
     this.#publishing.close();
@@ -189,8 +193,8 @@ export class JetStreamBus implements Bus {
     this.#settlements.abandoned(queue, sequence, deliverySequence, "ack");
   }
 
-  async settled(queue: string): Promise<void> {
-    await this.#settlements.settled(queue);
+  async settled(queue: string): Promise<boolean> {
+    return await this.#settlements.settled(queue);
   }
 
   async logState(): Promise<LogState> {

@@ -18,7 +18,6 @@ const REVISION = "amqp-revision";
 const COUNTING = "$count-";
 const COLLECTING = "$collect-";
 const COLLECT_BATCH = 500;
-const THROWAWAY_MS = 10_000;
 
 interface ConsumerInfo {
   readonly name: string;
@@ -110,7 +109,8 @@ export class Cursors {
     if (filters.length === 0) return 0;
     const name = COUNTING + nuid.next();
     const info = await this.#throwaway(name, filters, above, { ack_policy: "none" });
-    await this.delete(name);
+    // One that stays behind goes by itself.
+    await this.delete(name).catch(() => false);
     return info.num_pending;
   }
 
@@ -126,7 +126,7 @@ export class Cursors {
     try {
       return await this.#drain(name);
     } finally {
-      await this.#bus.deleteCursor(name);
+      await this.#bus.deleteCursor(name).catch(() => false);
     }
   }
 
@@ -141,13 +141,12 @@ export class Cursors {
         opt_start_seq: above + 1,
         replay_policy: "instant",
         mem_storage: true,
-        num_replicas: 1,
         inactive_threshold: 30 * SECOND,
       },
       action: "create",
     };
-    // Nothing to be unsure of: one that was made unheard goes by itself.
-    return await this.#requests.write<ConsumerInfo>(this.#verb("CREATE", name), request, THROWAWAY_MS);
+    // As safe to ask again as a read: the very same one may be there already, and one made unheard goes by itself.
+    return await this.#requests.read<ConsumerInfo>(this.#verb("CREATE", name), request);
   }
 
   /** Pulls and acknowledges until the cursor is empty. */
