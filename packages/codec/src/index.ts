@@ -32,7 +32,7 @@ export {
   peekProperty,
 } from "./properties.ts";
 export { encodeShortstr, SHORTSTR_MAX, truncateShortstr } from "./shortstr.ts";
-export type { ByteSink, Shortstr } from "./slab.ts";
+export { type ByteSink, type Shortstr, Slab } from "./slab.ts";
 export {
   type Decimal,
   decodeTable,

@@ -58,10 +58,11 @@ export class Answers {
   async #pause(queue: string): Promise<Holding> {
     this.#resume(queue);
     const cursor = this.#cursors.present(queue);
-    if (cursor === undefined) return { consumers: 0, held: [] };
+    if (cursor === undefined) return { consumers: 0, held: [], written: 0 };
     const timer = setTimeout(() => this.#resume(queue), LONGEST_PAUSE).unref();
     this.#paused.set(queue, { cursor, timer });
-    return { consumers: cursor.consumers, held: await cursor.pause() };
+    const held = await cursor.pause();
+    return { consumers: cursor.consumers, held, written: cursor.written };
   }
 
   #resume(queue: string): void {

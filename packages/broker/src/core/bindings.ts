@@ -108,12 +108,15 @@ export class Bindings {
     });
   }
 
-  /** The exchange may have been deleted between the check and the record: then the new interval is void again. */
-  async #stillThere(queue: Queue, bind: Bind): Promise<Refusal | undefined> {
+  /**
+   * The exchange may have been deleted between the check and the record, by a deletion that did not see the record: then
+   * the binding came first and goes with it. What was published in between is in the queue, so it was no failure.
+   */
+  async #stillThere(queue: Queue, bind: Bind): Promise<undefined> {
     const present = this.#core.topology.exchange(bind.exchange.name);
     if (present?.state === "ready" && present.id === bind.exchange.id) return undefined;
     await this.#close(queue, bind.spec, (interval) => interval.exchangeId === bind.exchange.id);
-    return refuse("no-exchange", { exchange: bind.exchange.name });
+    return undefined;
   }
 
   /** See `Verbs.unbind`; resolves to whether an interval was closed. What is not bound is unbound. */

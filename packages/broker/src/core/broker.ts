@@ -65,6 +65,8 @@ export class Broker implements Verbs {
   readonly #exclusive: Map<string, Set<string>> = new Map<string, Set<string>>();
   /** No other replica lived when this one booted, and none has served since. */
   #starting: boolean;
+  /** The id under which the cursors deliver and settle; behind the presence's own until what a lapse voided is dropped. */
+  #acting: string = "";
 
   /** Mirror, leases, reconciliation: resolves when a client may be served; rejects rather than serve half a broker. */
   static async open(options: BrokerOptions): Promise<Broker> {
@@ -83,6 +85,7 @@ export class Broker implements Verbs {
     const suspectBelow = starting && !topology.fleet().clean ? await bus.lastSequence() : 0;
     const broker = new Broker(options, topology, presence, { starting, suspectBelow });
     await presence.take(broker.#presenceListener());
+    broker.#acting = presence.id;
     if (starting) await broker.#markFleet(false);
     await broker.#leadership.seek();
     await broker.#lead.run("ready", null);
@@ -101,9 +104,9 @@ export class Broker implements Verbs {
     const cursors: Cursors = new Cursors(bus, topology, {
       expirationOf: options.expirationOf,
       suspectBelow: boot.suspectBelow,
-      holdsLease: () => presence.held(),
+      holdsLease: () => presence.held() && presence.id === this.#acting,
       heldElsewhere: (queue) => this.#core.fleet.heldElsewhere(queue),
-      sweep: async (queue) => void (await this.#lead.run("sweep", { queue })),
+      sweep: async (queue) => (await this.#lead.run("sweep", { queue })).written,
       note: (text) => log.warn({}, text),
     });
     const fleet = new Fleet(topology, cursors, peers, () => presence.id, log);
@@ -122,7 +125,10 @@ export class Broker implements Verbs {
     topology.listen({
       queueChanged: (name, queue) => cursors.queueChanged(name, queue),
       replicaChanged: (id, alive) => {
-        if (!alive) void this.#leader.replicaGone(id);
+        if (!alive) {
+          fleet.replicaGone();
+          void this.#leader.replicaGone(id);
+        }
       },
       leaderChanged: (id) => {
         if (id === undefined) void leadership.seek();
@@ -302,7 +308,11 @@ export class Broker implements Verbs {
 
   #presenceListener(): PresenceListener {
     return {
-      naming: (id) => this.#peers.serve(id, (question, details) => this.#answers.answer(question, details)),
+      naming: (id) => {
+        // Before another lease is held: what comes for the one before comes for nobody.
+        this.#core.cursors.lapsed();
+        this.#peers.serve(id, (question, details) => this.#answers.answer(question, details));
+      },
       lapsed: () => {
         this.#health.absent();
         void this.#leadership.resign();
@@ -314,10 +324,13 @@ export class Broker implements Verbs {
 
   /** The lease lapsed and a new id is held. What others may have put back meanwhile is not this process's any more. */
   async #renamed(former: readonly string[]): Promise<void> {
-    const swept = this.#core.fleet.others.length > 0;
+    if (this.#acting !== this.#presence.id) {
+      // First, and in one turn: before that, what clients settle of what they hold is not said to the bus.
+      this.#acting = this.#presence.id;
+      this.#core.cursors.regained(this.#core.fleet.others.length > 0);
+    }
     await this.#leadership.seek();
     for (const before of former) await this.#lead.run("renamed", { before, after: this.#presence.id });
-    this.#core.cursors.regained(swept);
     await this.#consumption.tellAgain();
   }
 }

@@ -113,8 +113,7 @@ export class Changing implements Changes {
     return undefined;
   }
 
-  async sweep({ queue }: { readonly queue: string }): Promise<Done> {
-    await this.#sweeper.sweep(queue);
-    return undefined;
+  async sweep({ queue }: { readonly queue: string }): Promise<{ readonly written: number }> {
+    return { written: await this.#sweeper.sweep(queue) };
   }
 }

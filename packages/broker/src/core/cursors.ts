@@ -62,6 +62,11 @@ export class Cursors {
     for (const { cursor } of this.#cursors.values()) cursor.back(restarted);
   }
 
+  /** See `QueueCursor.lapsed`. */
+  lapsed(): void {
+    for (const { cursor } of this.#cursors.values()) cursor.lapsed();
+  }
+
   /** See `QueueCursor.regained`. */
   regained(swept: boolean): void {
     for (const { cursor } of this.#cursors.values()) cursor.regained(swept);

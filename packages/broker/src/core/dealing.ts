@@ -61,7 +61,8 @@ export class Dealing implements Puller, SieveSink, Settler {
   }
 
   get room(): number {
-    return this.subscriptions.room;
+    // What waits behind a fence has come for some of that credit already.
+    return Math.max(0, this.subscriptions.room - this.sieve.waiting);
   }
 
   /** The queue is gone: what still comes is nobody's. */
@@ -72,7 +73,7 @@ export class Dealing implements Puller, SieveSink, Settler {
   /** A message of the shared pull. */
   arrived(message: Incoming, pull: Pull): void {
     if (message.attempts === 1 && message.sequence > this.#highestNew) this.#highestNew = message.sequence;
-    if (this.#ended || this.#held.renew(message)) return;
+    if (this.#ended || pull.isVoid || this.#held.renew(message)) return;
     this.sieve.pass(message, pull);
   }
 
@@ -89,6 +90,10 @@ export class Dealing implements Puller, SieveSink, Settler {
   }
 
   async recalled(pull: Pull): Promise<void> {
+    if (pull.isVoid) {
+      pull.refused = [];
+      return this.#settling.release();
+    }
     const owes = pull.outstanding + pull.refused.length + this.#settling.owedNaks > 0;
     if (owes && !this.#ended && this.#bus.present) await this.#gather(pull).catch(() => undefined);
     const { refused } = pull;
@@ -108,8 +113,8 @@ export class Dealing implements Puller, SieveSink, Settler {
   }
 
   inside(message: Incoming, pull: Pull): void {
-    // Without the lease nothing may be delivered or settled: whoever sweeps finds it.
-    if (this.#ended || this.#held.renew(message) || !this.#options.holdsLease()) return;
+    // Without the lease under which it was asked for nothing may be delivered or settled: whoever sweeps finds it.
+    if (this.#ended || pull.isVoid || this.#held.renew(message) || !this.#options.holdsLease()) return;
     if (isExpired(message, this.#options, pull.waitingSince)) {
       this.#settling.finish(message);
       return;
@@ -164,7 +169,8 @@ export class Dealing implements Puller, SieveSink, Settler {
     pull.refused.sort((a, b) => a.sequence - b.sequence);
   }
 
-  outside(message: Incoming): void {
+  outside(message: Incoming, pull: Pull): void {
+    pull.passed();
     if (!this.#ended) this.#settling.finish(message);
   }
 

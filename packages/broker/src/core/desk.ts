@@ -23,8 +23,8 @@ export interface CursorOptions {
   holdsLease(): boolean;
   /** What the other replicas' clients hold of that queue. */
   heldElsewhere(queue: string): Promise<ReadonlySet<number>>;
-  /** Has the leader sweep that queue; resolves when it did. */
-  sweep(queue: string): Promise<void>;
+  /** Has the leader sweep that queue; resolves when it did to the highest sequence that any replica's client was given. */
+  sweep(queue: string): Promise<number>;
   /** Something that an operator should read; at most once a queue and reason. */
   note?(text: string): void;
 }

@@ -16,11 +16,16 @@ const PAUSE = 25;
 /** How long a count waits for a replica before it is a lower bound. */
 const COUNT_PATIENCE = 2000;
 
+/** How long after a replica's end nobody vouches for what its clients were given last, milliseconds. */
+const MOURNING = 30_000;
+
 /** What a replica says of a queue. */
 export interface Holding {
   readonly consumers: number;
   /** Sequences in its clients' hands, after everything it settled was processed by the bus. */
   readonly held: readonly number[];
+  /** The highest sequence that went to a client; versions before this field do not say. */
+  readonly written?: number;
 }
 
 function isUnanswered(error: unknown): boolean {
@@ -33,6 +38,7 @@ export class Fleet {
   readonly #peers: Peers;
   readonly #self: () => string;
   readonly #log: Log;
+  #lostAt = Number.NEGATIVE_INFINITY;
 
   /** `self` is this replica's present id: it changes when its lease lapsed. */
   constructor(topology: Topology, cursors: Cursors, peers: Peers, self: () => string, log: Log) {
@@ -51,6 +57,16 @@ export class Fleet {
   get others(): readonly string[] {
     const self = this.#self();
     return [...this.#topology.replicas().keys()].filter((id) => id !== self);
+  }
+
+  /** A replica's lease ended. */
+  replicaGone(): void {
+    this.#lostAt = Date.now();
+  }
+
+  /** Whether one ended lately: what its clients were given nobody can say any more. */
+  get lostOne(): boolean {
+    return Date.now() - this.#lostAt < MOURNING;
   }
 
   /** An owner whose lease is gone is gone. */

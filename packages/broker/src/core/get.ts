@@ -26,6 +26,8 @@ export class Getter {
   readonly #turns: Turns;
   #callers: Caller[] = [];
   #line: NoWaitLine | undefined;
+  /** What was asked for under an earlier lease may be another replica's by now. */
+  #lapses = 0;
 
   constructor(desk: Desk, turns: Turns) {
     this.#desk = desk;
@@ -37,6 +39,11 @@ export class Getter {
       this.#callers.push({ acknowledge, resolve, reject });
       if (this.#callers.length === 1) void this.#turns.run(() => this.#serve(false));
     });
+  }
+
+  /** The lease lapsed: what is under way comes for nobody. */
+  lapsed(): void {
+    this.#lapses++;
   }
 
   /** Takes the line back. In its turn. */
@@ -91,8 +98,9 @@ export class Getter {
     const { name, bus, held, options } = this.#desk;
     this.#line ??= new NoWaitLine(bus, name);
     const asked = Date.now();
+    const lapses = this.#lapses;
     const { messages, why } = await this.#line.ask(callers.length);
-    for (const message of messages) await this.#give(message, asked, callers);
+    for (const message of messages) await this.#give(message, asked, lapses, callers);
     if (why === undefined) return "more";
     if (why === "lost") return "lost";
     const state = why === "gone" ? undefined : await bus.cursorState(name);
@@ -105,11 +113,12 @@ export class Getter {
     return state.ackPending > held.size + elsewhere ? "unsure" : "empty";
   }
 
-  async #give(message: Incoming, asked: number, callers: Caller[]): Promise<void> {
+  async #give(message: Incoming, asked: number, lapses: number, callers: Caller[]): Promise<void> {
     const { held, options, settling, dealing } = this.#desk;
-    if (held.renew(message)) return;
+    if (lapses === this.#lapses && held.renew(message)) return;
     const inside = await dealing.sieve.surelyHolds(message);
-    if (!options.holdsLease()) throw new Error("the lease lapsed: this process may deliver nothing");
+    if (lapses !== this.#lapses || !options.holdsLease())
+      throw new Error("the lease lapsed: this process may deliver nothing");
     const caller = callers[0];
     if (caller === undefined) {
       settling.putBack(message);

@@ -1,7 +1,7 @@
 /**
  * Health: whether this broker can serve, as the front ends are told of it.
  *
- * Responsibilities: one reason at a time why publishers should pause (away, full), and closing the doors when the bus, or
+ * Responsibilities: one reason at a time why publishers should pause (away, no leader, full), and closing the doors when the bus, or
  * this replica's presence on it, stays away too long. Used by: the Bus (as its listener), broker. Separate because the
  * bus is opened before there is a broker to tell.
  *
@@ -34,6 +34,7 @@ export class Health implements BusListener {
   #timer: NodeJS.Timeout | undefined;
   #isClosed: boolean = false;
   #isFull = false;
+  #isStalled = false;
 
   /** `timeout`: milliseconds that the bus may be away before connections are closed. */
   constructor(log: Log, timeout: number) {
@@ -96,6 +97,18 @@ export class Health implements BusListener {
     this.#tell();
   }
 
+  /** No leader: publishes are held, and what was delivered of late may be nobody's (design §5). */
+  stalled(stalled: boolean): void {
+    if (this.#isStalled === stalled) return;
+    this.#isStalled = stalled;
+    if (stalled) this.#log.warn({}, "the stream has no leader; publishes are held until it has one");
+    else {
+      this.#log.info({}, "the stream has a leader again");
+      this.#listener?.back(true);
+    }
+    this.#tell();
+  }
+
   room(): void {
     for (const frontEnd of this.#frontEnds) frontEnd.room();
   }
@@ -130,6 +143,7 @@ export class Health implements BusListener {
 
   #reason(): string | undefined {
     if (this.#troubles.has("bus")) return "the bus is away";
+    if (this.#isStalled) return "the stream has no leader";
     return this.#isFull ? "the stream is full" : undefined;
   }
 }

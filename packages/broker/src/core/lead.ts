@@ -77,13 +77,29 @@ export class Lead {
     return { value, revision: this.#topology.revision };
   }
 
+  /** A leader that was stopped or cut off never answers: no longer waited for than it leads. */
+  async #whileLeading<T>(leader: string, answer: Promise<T>): Promise<T | undefined> {
+    let timer: NodeJS.Timeout | undefined;
+    const deposed = new Promise<undefined>((resolve) => {
+      timer = setInterval(() => {
+        if (this.#topology.leader() !== leader) resolve(undefined);
+      }, PAUSE);
+    });
+    try {
+      return await Promise.race([answer, deposed]);
+    } finally {
+      clearInterval(timer);
+    }
+  }
+
   /** Undefined: nobody who leads was reached; find out who does and ask again. */
   async #try<V extends Verb>(verb: V, question: Question<V>): Promise<Answered<V> | undefined> {
     try {
       if (this.#leadership.leading) return (await this.answer(verb, question)) as Answered<V>;
       const leader = this.#topology.leader();
       if (leader === undefined || leader === this.#fleet.replica) return undefined;
-      return (await this.#peers.ask(leader, `lead.${verb}`, question, ANSWER)) as Answered<V>;
+      const asked = this.#peers.ask(leader, `lead.${verb}`, question, ANSWER) as Promise<Answered<V>>;
+      return await this.#whileLeading(leader, asked);
     } catch (error) {
       const isElsewhere =
         error instanceof NotLeading ||

@@ -51,6 +51,8 @@ export class Pull implements PullSink {
   refusesAll: boolean = false;
   /** The bus forgot what was asked for. */
   lost: boolean = false;
+  /** The lease lapsed: what was asked for under it may long be another replica's, whenever it comes. */
+  isVoid: boolean = false;
 
   constructor(pulling: Pulling, open: (sink: PullSink) => PullLine) {
     this.#pulling = pulling;
@@ -67,6 +69,11 @@ export class Pull implements PullSink {
   refuse(message: Incoming): void {
     this.refused.push(message);
     if (this.refused.length === 1) this.#pulling.refused(this);
+  }
+
+  /** One that came takes no credit after all: another may be asked for. */
+  passed(): void {
+    this.#pulling.wanted();
   }
 
   message(message: Incoming): void {
@@ -145,6 +152,14 @@ export class Pulling {
 
   away(): void {
     this.#away = true;
+  }
+
+  /** The lease lapsed: nothing is asked for until {@link back}, and what still comes is nobody's. */
+  lapsed(): void {
+    this.#away = true;
+    if (this.#pull === undefined) return;
+    this.#pull.isVoid = true;
+    this.#begin(this.#pull);
   }
 
   back(): void {

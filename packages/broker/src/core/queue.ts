@@ -49,6 +49,8 @@ export class QueueCursor {
   /** Rises when the bus goes and when it comes: a sweep that another one overtook ends nothing. */
   #recovery = 0;
   #noted: boolean = false;
+  /** The bus restarted, and what the others had written by then is not known yet. */
+  #restarted: boolean = false;
 
   constructor(name: string, bus: Bus, topology: Topology, options: CursorOptions) {
     this.name = name;
@@ -96,6 +98,11 @@ export class QueueCursor {
   /** The sequences of what is {@link held}, ascending: what another replica's sweep must spare. */
   get heldSequences(): number[] {
     return this.#held.ascending().map(({ sequence }) => sequence);
+  }
+
+  /** The highest sequence that went to a client of this process. */
+  get written(): number {
+    return this.#redelivery.highestWritten;
   }
 
   get state(): PullingState {
@@ -170,8 +177,17 @@ export class QueueCursor {
     return this.heldSequences;
   }
 
+  /** The lease lapsed: what is under way to this process is not its own any more, even when it holds another one. */
+  lapsed(): void {
+    this.#recovery++;
+    this.#pulling.lapsed();
+    this.#getter.lapsed();
+  }
+
   /** The lease is held again after a lapse. `swept`: others put back what was held here; then it is void. */
   regained(swept: boolean): void {
+    // Also what was asked for without a lease.
+    this.lapsed();
     if (swept) {
       this.#settling.drop();
       this.#held.forget();
@@ -191,7 +207,10 @@ export class QueueCursor {
    * after a restart all that was written before may come again, and is flagged.
    */
   back(restarted: boolean): void {
-    if (restarted) this.#redelivery.busRestarted();
+    if (restarted) {
+      this.#redelivery.busRestarted();
+      this.#restarted = true;
+    }
     this.#settling.back();
     void this.#recover(++this.#recovery);
   }
@@ -252,14 +271,17 @@ export class QueueCursor {
   async #recover(recovery: number): Promise<void> {
     while (recovery === this.#recovery && !this.#gone) {
       try {
-        await this.#options.sweep(this.name);
+        const written = await this.#options.sweep(this.name);
+        if (recovery !== this.#recovery) return;
+        if (this.#restarted) this.#redelivery.suspect(written);
+        this.#restarted = false;
         break;
       } catch {
         // The bus is not what it was yet, or is gone again: then `away` is called, and this ends.
         await sleep(RECOVERY_PAUSE, undefined, { ref: false });
       }
     }
-    if (recovery === this.#recovery) this.#pulling.back();
+    if (recovery === this.#recovery && this.#options.holdsLease()) this.#pulling.back();
   }
 
   /** Ends every subscription, and returns them. */

@@ -64,6 +64,16 @@ export class Redelivery {
     return false;
   }
 
+  /** The highest sequence that went to a client of this process. */
+  get highestWritten(): number {
+    return this.#highestWritten;
+  }
+
+  /** Other replicas wrote up to here before the bus lost its latest counting. */
+  suspect(sequence: number): void {
+    if (sequence > this.#suspectBelow) this.#suspectBelow = sequence;
+  }
+
   /** The bus lost its latest counting: whatever was written until now may come again as if it were new. */
   busRestarted(): void {
     if (this.#highestWritten > this.#suspectBelow) this.#suspectBelow = this.#highestWritten;

@@ -13,7 +13,7 @@ import type { Pull } from "./pulling.ts";
 export interface SieveSink {
   inside(message: Incoming, pull: Pull): void;
   /** It was never in the queue. */
-  outside(message: Incoming): void;
+  outside(message: Incoming, pull: Pull): void;
   /** The topology cannot be asked now. */
   undecided(message: Incoming, pull: Pull): void;
 }
@@ -35,6 +35,11 @@ export class Sieve {
     this.#queue = queue;
     this.#topology = topology;
     this.#sink = sink;
+  }
+
+  /** Messages that came and are not given on yet: each may take a consumer's credit. */
+  get waiting(): number {
+    return this.#waiting.length;
   }
 
   /** Is it in the queue, as far as the mirror knows? A `false` is provisional. */
@@ -78,7 +83,7 @@ export class Sieve {
       for (const [place, { message, pull }] of waiting.entries()) {
         if (this.holds(message)) this.#sink.inside(message, pull);
         else if (failed) this.#sink.undecided(message, pull);
-        else if (place < covered) this.#sink.outside(message);
+        else if (place < covered) this.#sink.outside(message, pull);
         else {
           this.#waiting = waiting.slice(place);
           break;

@@ -5,7 +5,6 @@
  * Used by: the leader, after a replica ended, the bus restarted, or another leader went. Separate because only the leader
  * may: two sweeps at once, or one beside a replica that still pulls, would put back what is on its way to a client.
  */
-import type { Queue } from "@amqp/topology";
 import { type Core, readyQueue } from "./context.ts";
 import type { Holding } from "./fleet.ts";
 
@@ -15,18 +14,21 @@ const AT_ONCE = 8;
 export class Sweeper {
   readonly #core: Core;
   /** Queue → the sweep that waits for its turn, and the one that runs. */
-  readonly #waiting: Map<string, Promise<void>> = new Map<string, Promise<void>>();
-  readonly #running: Map<string, Promise<void>> = new Map<string, Promise<void>>();
+  readonly #waiting: Map<string, Promise<number>> = new Map<string, Promise<number>>();
+  readonly #running: Map<string, Promise<number>> = new Map<string, Promise<number>>();
 
   constructor(core: Core) {
     this.#core = core;
   }
 
-  /** Sweeps a queue once more from the start, after any sweep of it that runs; asked for by several, it runs once. */
-  sweep(name: string): Promise<void> {
+  /**
+   * Sweeps a queue once more from the start, after any sweep of it that runs; asked for by several, it runs once. Resolves
+   * to the highest sequence that a client of any replica was given, a bound where one of them died and cannot say.
+   */
+  sweep(name: string): Promise<number> {
     const waiting = this.#waiting.get(name);
     if (waiting !== undefined) return waiting;
-    const running = this.#running.get(name) ?? Promise.resolve();
+    const running: Promise<unknown> = this.#running.get(name) ?? Promise.resolve();
     const next = running
       .catch(() => undefined)
       .then(() => {
@@ -52,23 +54,26 @@ export class Sweeper {
     await Promise.all(Array.from({ length: AT_ONCE }, worker));
   }
 
-  async #sweep(name: string): Promise<void> {
+  async #sweep(name: string): Promise<number> {
     const queue = await readyQueue(this.#core, name);
-    if (queue === undefined) return;
-    const { fleet } = this.#core;
-    if (fleet.others.length === 0) return this.#cursor(queue).sweep(new Set());
+    if (queue === undefined) return 0;
+    const { fleet, bus, leadership } = this.#core;
+    const cursor = this.#core.cursors.of(queue);
+    if (fleet.others.length === 0) {
+      await cursor.sweep(new Set());
+      return fleet.lostOne ? bus.lastSequence() : cursor.written;
+    }
     try {
       const { answers } = await fleet.everyone<Holding>("pause", { queue: name });
       const held = new Set<number>();
       for (const answer of answers.values()) for (const sequence of answer.held) held.add(sequence);
-      this.#core.leadership.assert();
-      await this.#cursor(queue).sweep(held);
+      leadership.assert();
+      await cursor.sweep(held);
+      const written = [...answers.values()].map((answer) => answer.written ?? Number.NaN);
+      if (fleet.lostOne || written.includes(Number.NaN)) return await bus.lastSequence();
+      return Math.max(cursor.written, ...written);
     } finally {
       void fleet.everyone("resume", { queue: name }).catch(() => undefined);
     }
-  }
-
-  #cursor(queue: Queue): ReturnType<Core["cursors"]["of"]> {
-    return this.#core.cursors.of(queue);
   }
 }

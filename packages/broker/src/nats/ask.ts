@@ -5,10 +5,13 @@
  * Used by: pull-line, which keeps at most two. Separate because deliveries do not say which request they answer:
  * only an inbox with one request on it can be counted exactly (and never a wildcard over several, design §6).
  */
-import type { Msg, Subscription } from "@nats-io/nats-core";
+import { Buffer } from "node:buffer";
 import type { Incoming } from "../core/bus.ts";
-import { toIncoming, weigh } from "./incoming.ts";
+import type { Frame } from "./frame.ts";
+import { toIncoming } from "./incoming.ts";
 import type { PullContext } from "./pulls.ts";
+import { readHeader, readStatus } from "./status.ts";
+import type { WireSubscription } from "./wire.ts";
 
 /**
  * How a request ended. `done`: every message came. `narrow`: the next message does not fit what is left of its octets.
@@ -27,7 +30,7 @@ export class Ask {
   readonly #context: PullContext;
   readonly #owner: AskOwner;
   readonly #inbox: string;
-  readonly #subscription: Subscription;
+  readonly #subscription: WireSubscription;
   #deadline = 0;
   /** Messages the bus still owes. */
   outstanding = 0;
@@ -48,12 +51,11 @@ export class Ask {
     this.#context = context;
     this.#owner = owner;
     this.#inbox = context.inbox();
-    this.#subscription = context.link.connection.subscribe(this.#inbox, {
-      callback: (error, message) => {
-        if (error === null) this.#received(message);
-        else context.log.error({}, `pull inbox: ${error.message}`);
-      },
-    });
+    this.#subscription = context.link.wire.subscribe(
+      this.#inbox,
+      (frame) => this.#received(frame),
+      (error) => context.log.error({}, `pull inbox: ${error.message}`),
+    );
   }
 
   get active(): boolean {
@@ -71,9 +73,8 @@ export class Ask {
     const { expires } = this.#context;
     this.#deadline = performance.now() + expires + SLACK_MS;
     const until = wait && !large ? `"expires":${expires}000000` : '"no_wait":true';
-    this.#context.link.connection.publish(subject, `{"batch":${count},${until},"max_bytes":${octets}}`, {
-      reply: this.#inbox,
-    });
+    const request = Buffer.from(`{"batch":${count},${until},"max_bytes":${octets}}`);
+    this.#context.link.wire.publish(subject, this.#inbox, request);
   }
 
   /** The bus forgot it: it should have ended by itself. */
@@ -106,13 +107,13 @@ export class Ask {
     this.outstanding = 0;
   }
 
-  #received(message: Msg): void {
+  #received(message: Frame): void {
     const incoming = toIncoming(message, this.#context.log);
     if (incoming === undefined) {
       this.#status(message);
       return;
     }
-    const octets = weigh(message);
+    const octets = message.weight;
     if (this.outstanding > 0) {
       this.outstanding--;
       this.came++;
@@ -128,13 +129,14 @@ export class Ask {
     else if (this.#left === 0) this.#end("narrow");
   }
 
-  #status(message: Msg): void {
+  #status(message: Frame): void {
     if (this.outstanding === 0) return;
-    const end = toEnd(message.headers?.code ?? 0, message.headers?.description ?? "");
+    const { code, description } = readStatus(message.head);
+    const end = toEnd(code, description);
     if (end === undefined) return;
-    if (end === "lost") this.#context.log.debug({}, `a pull ended: ${message.headers?.status}`);
+    if (end === "lost") this.#context.log.debug({}, `a pull ended: ${code} ${description}`);
     // A replicated server holds messages back until a quorum has them, and not this: more may be under way.
-    const pending = message.headers?.get("Nats-Pending-Messages") ?? "";
+    const pending = readHeader(message.head, "Nats-Pending-Messages");
     const missing = pending === "" ? this.outstanding : Number(pending);
     if (missing < this.outstanding) this.#ending = { end, missing };
     else this.#end(end);

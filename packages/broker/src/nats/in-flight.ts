@@ -5,13 +5,10 @@
  * the window is measured by. Used by: publisher. Separate because it is plain bookkeeping on the hot path.
  */
 import type { PublishSink } from "../core/bus.ts";
+import type { Outgoing } from "./wire.ts";
 
 /** A message on its way, kept whole until it is answered: without a leader it is sent again. */
-export interface Publish {
-  readonly subject: string;
-  /** The header block. */
-  readonly head: Uint8Array;
-  readonly payload: Uint8Array;
+export interface Publish extends Outgoing {
   readonly sink: PublishSink;
   readonly tag: number;
   /** Of the last time it was sent. */
@@ -51,7 +48,7 @@ export class InFlight {
     publish.number = number;
     this.#ring[number % RING] = publish;
     this.#count++;
-    this.#octets += publish.head.length + publish.payload.length;
+    this.#octets += publish.size;
     return number;
   }
 
@@ -64,7 +61,7 @@ export class InFlight {
   remove(publish: Publish): void {
     this.#ring[publish.number % RING] = undefined;
     this.#count--;
-    this.#octets -= publish.head.length + publish.payload.length;
+    this.#octets -= publish.size;
   }
 
   /** Removes all numbers below, oldest first. */

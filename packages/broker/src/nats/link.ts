@@ -8,6 +8,7 @@
  */
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../core/log.ts";
+import { type Wire, wireOf } from "./wire.ts";
 
 export interface LinkListener {
   down(): void;
@@ -16,6 +17,8 @@ export interface LinkListener {
 
 export class Link {
   readonly connection: NatsConnection;
+  /** The same connection, for what goes message by message. */
+  readonly wire: Wire;
   readonly #name: string;
   readonly #listener: LinkListener;
   readonly #log: Log;
@@ -26,6 +29,7 @@ export class Link {
 
   constructor(connection: NatsConnection, name: string, listener: LinkListener, log: Log) {
     this.connection = connection;
+    this.wire = wireOf(connection);
     this.#name = name;
     this.#listener = listener;
     this.#log = log;

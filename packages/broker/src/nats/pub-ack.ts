@@ -4,8 +4,14 @@
  * Responsibilities: stored or not from three octets, and what a refusal means where it is not.
  * Used by: publisher. Separate because every answer passes here and only the rare one may cost a JSON parse.
  */
-import type { Msg } from "@nats-io/nats-core";
+import { Buffer } from "node:buffer";
 import { Code } from "./errors.ts";
+import type { Frame } from "./frame.ts";
+import { readStatus } from "./status.ts";
+
+interface ErrorAnswer {
+  readonly error?: { readonly err_code?: number; readonly code?: number; readonly description?: string };
+}
 
 /** `again`: stored nowhere, and may be in a moment. */
 export interface PublishRefusal {
@@ -18,11 +24,11 @@ export function isStored(payload: Uint8Array): boolean {
   return payload.length > 10 && payload[0] === 0x7b && payload[2] === 0x73;
 }
 
-export function readRefusal(message: Msg): PublishRefusal {
-  if (message.data.length === 0) {
+export function readRefusal(message: Frame): PublishRefusal {
+  if (message.body.length === 0) {
     // An HMSG with a status is no success: 503 is no leader, 429 is more than the server queues (design §7).
-    const status = message.headers?.code ?? 0;
-    const text = message.headers?.status ?? "an answer without status";
+    const { code: status, description } = readStatus(message.head);
+    const text = status === 0 ? "an answer without status" : `${status} ${description}`;
     return { kind: status === Code.noResponders || status === 429 ? "again" : "refused", text };
   }
   const { code, text } = readError(message);
@@ -30,9 +36,9 @@ export function readRefusal(message: Msg): PublishRefusal {
   return { kind: isFull(code, text) ? "full" : "refused", text: `${code} ${text}` };
 }
 
-function readError(message: Msg): { readonly code: number; readonly text: string } {
+function readError(message: Frame): { readonly code: number; readonly text: string } {
   try {
-    const { error } = message.json<{ error?: { err_code?: number; code?: number; description?: string } }>();
+    const { error } = JSON.parse(Buffer.from(message.body).toString()) as ErrorAnswer;
     return { code: error?.err_code ?? error?.code ?? 0, text: error?.description ?? "refused" };
   } catch {
     return { code: 0, text: "an answer that is no PubAck" };

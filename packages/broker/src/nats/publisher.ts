@@ -12,17 +12,17 @@
  * again, and nothing is handed to it before it is back. So nothing is sent late, and what is held keeps its order.
  * 503 (no leader) and 429 (too fast) mean "stored nowhere": those are sent again in their order, one first as a probe.
  */
-import { Buffer } from "node:buffer";
 import { randomBytes } from "node:crypto";
-import type { Msg, MsgHdrs, PublishOptions, Subscription } from "@nats-io/nats-core";
 import type { PublishOutcome, PublishSink } from "../core/bus.ts";
 import type { Log } from "../core/log.ts";
 import type { Properties } from "../core/message.ts";
+import type { Frame } from "./frame.ts";
 import { InFlight, type Publish } from "./in-flight.ts";
 import type { Link } from "./link.ts";
 import { PropsHeader } from "./props-header.ts";
 import { isStored, readRefusal } from "./pub-ack.ts";
 import { Queue } from "./queue.ts";
+import type { WireSubscription } from "./wire.ts";
 
 /** In flight at most, sized so that the server does not answer 429 (design §7). */
 export const WINDOW_MESSAGES = 4_000;
@@ -49,15 +49,13 @@ export interface PublisherOptions {
   readonly log: Log;
 }
 
-const EMPTY = new Uint8Array(0);
-
 export class Publisher {
   readonly #options: PublisherOptions;
   readonly #header: PropsHeader = new PropsHeader();
   readonly #flying: InFlight = new InFlight();
   readonly #held: Queue<Publish> = new Queue();
   readonly #inbox: string;
-  readonly #replies: Subscription;
+  readonly #replies: WireSubscription;
   readonly #tick: NodeJS.Timeout;
   /** Numbers given out when a second began: finds what is overdue without a clock a message. */
   readonly #marks: { readonly at: number; readonly number: number }[] = [];
@@ -69,22 +67,16 @@ export class Publisher {
   #stoppedAt = 0;
   #probeDelay = PROBE_MIN_MS;
   #probe: NodeJS.Timeout | undefined;
-  // One for all messages: the client reads it during the call.
-  #encoded: Uint8Array = EMPTY;
-  readonly #publishOptions: PublishOptions;
 
   constructor(options: PublisherOptions) {
     this.#options = options;
     // Short, for it is written and parsed with every message.
     this.#inbox = `${options.inboxPrefix}.${randomBytes(6).toString("base64url")}.`;
-    // The client's publish calls nothing but encode(); the block is built by hand.
-    this.#publishOptions = { headers: { encode: () => this.#encoded } as unknown as MsgHdrs, reply: "" };
-    this.#replies = options.link.connection.subscribe(`${this.#inbox}*`, {
-      callback: (error, message) => {
-        if (error !== null) options.log.error({}, `publish replies: ${error.message}`);
-        else this.#replied(message);
-      },
-    });
+    this.#replies = options.link.wire.subscribe(
+      `${this.#inbox}*`,
+      (frame) => this.#replied(frame),
+      (error) => options.log.error({}, `publish replies: ${error.message}`),
+    );
     this.#tick = setInterval(() => this.#overdue(), 1_000);
     this.#tick.unref();
   }
@@ -95,8 +87,10 @@ export class Publisher {
   }
 
   publish(subject: string, properties: Properties, body: readonly Uint8Array[], sink: PublishSink, tag: number): void {
-    const payload = body.length === 1 ? (body[0] as Uint8Array) : body.length === 0 ? EMPTY : Buffer.concat(body);
-    const publish: Publish = { subject, head: this.#header.block(properties), payload, sink, tag, number: 0 };
+    const head = this.#header.block(properties);
+    let size = head.length;
+    for (const piece of body) size += piece.length;
+    const publish: Publish = { subject, head, body, size, sink, tag, number: 0 };
     if (this.#held.length > 0 || !this.#maySend()) {
       this.#held.push(publish);
       this.#room = false;
@@ -137,32 +131,28 @@ export class Publisher {
   #send(publish: Publish): void {
     const number = this.#flying.add(publish);
     if (this.#isWindowFull(1)) this.#room = false;
-    this.#encoded = publish.head;
-    this.#publishOptions.reply = this.#inbox + number;
     try {
-      this.#options.link.connection.publish(publish.subject, publish.payload, this.#publishOptions);
+      this.#options.link.wire.send(publish, this.#inbox, number);
     } catch (error) {
-      // The client refuses before it sends: too large, or closed for good. Answered as ever: later.
+      // Refused before it is sent: too large, or closed for good. Answered as ever: later.
       this.#options.log.error({}, `publish on ${publish.subject}: ${error instanceof Error ? error.message : error}`);
       queueMicrotask(() => this.#settled(publish, number, "refused"));
     }
   }
 
-  #replied(message: Msg): void {
-    const subject = message.subject;
-    let number = 0;
-    for (let i = this.#inbox.length; i < subject.length; i++) number = number * 10 + (subject.charCodeAt(i) - 48);
+  #replied(message: Frame): void {
+    const number = message.number(this.#inbox.length);
     const publish = this.#flying.find(number);
     // Late, of a publish already answered as unknown.
     if (publish === undefined) return;
-    if (isStored(message.data)) {
+    if (isStored(message.body)) {
       this.#answer(publish, "stored");
       if (this.#state === "stalled") this.#resume();
       if (!this.#room || this.#held.length > 0) this.#flush();
     } else this.#failed(publish, number, message);
   }
 
-  #failed(publish: Publish, number: number, message: Msg): void {
+  #failed(publish: Publish, number: number, message: Frame): void {
     const refusal = readRefusal(message);
     if (refusal.kind === "again") {
       this.#stall(publish, refusal.text);
@@ -170,7 +160,7 @@ export class Publisher {
     }
     if (refusal.kind === "refused") this.#options.log.warn({}, `publish on ${publish.subject}: ${refusal.text}`);
     this.#settled(publish, number, refusal.kind);
-    if (refusal.kind === "full") this.#options.listener.full(publish.head.length + publish.payload.length);
+    if (refusal.kind === "full") this.#options.listener.full(publish.size);
   }
 
   #settled(publish: Publish, number: number, outcome: PublishOutcome): void {

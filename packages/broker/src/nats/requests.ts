@@ -118,6 +118,8 @@ export class Requests {
     this.#waiting.add(wake);
     try {
       const timeout = Math.max(1, deadline - Date.now());
+      // It must not overtake what was published (settlements, above all).
+      this.#link.wire.flush();
       return await Promise.race([this.#link.connection.request(subject, payload, { timeout }), lost]);
     } catch (error) {
       throw toBusError(subject, error);

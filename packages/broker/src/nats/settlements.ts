@@ -56,16 +56,16 @@ export class Settlements {
   }
 
   settle(token: string, how: Settlement): void {
-    const { connection } = this.#link;
+    const { wire } = this.#link;
     if (!this.#link.up) {
       if (how !== "progress") this.#held.push({ token, how });
       return;
     }
-    if (how === "ack") connection.publish(token, ACK);
+    if (how === "ack") wire.publish(token, "", ACK);
     else if (how === "nak") {
-      connection.publish(token, NAK_LATER);
-      connection.publish(token, NAK);
-    } else connection.publish(token, how === "term" ? TERM : PROGRESS);
+      wire.publish(token, "", NAK_LATER);
+      wire.publish(token, "", NAK);
+    } else wire.publish(token, "", how === "term" ? TERM : PROGRESS);
   }
 
   abandoned(queue: string, sequence: number, deliverySequence: number, how: Settlement): void {

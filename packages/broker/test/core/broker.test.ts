@@ -190,6 +190,47 @@ describe("bindings are intervals", () => {
   });
 });
 
+describe("a bind that its exchange is deleted under", () => {
+  test("came first: what was published by it stays queued, so the client is told that it was done", async () => {
+    let deleting: Promise<unknown> = Promise.resolve();
+    let isArmed = false;
+    // The bind has its filters and not yet its record when the deletion looks for the bindings to close.
+    const bus = <T extends object>(port: T): T =>
+      new Proxy(port, {
+        get: (target, name) => {
+          const member: unknown = Reflect.get(target, name, target);
+          if (typeof member !== "function") return member;
+          if (name !== "lastSequence" || !isArmed) return member.bind(target);
+          isArmed = false;
+          return async () => {
+            const sequence: unknown = await member.call(target);
+            await publish(other.broker, "x", "k", "between");
+            deleting = other.broker.deleteExchange("x", { ifUnused: false });
+            await deleting;
+            return sequence;
+          };
+        },
+      });
+    const other: Rig = await openRig(server.url, { bus });
+    await rig.close();
+    await soon(async () => (await other.broker.declareExchange(exchangeSpec("x", "direct"))) === undefined);
+    const asker = other.broker.openSession();
+    await other.broker.declareQueue(asker, queueSpec("q"));
+    isArmed = true;
+    const binding = { queue: "q", exchange: "x", key: "k", arguments: "" };
+    expect(await other.broker.bind(asker, [binding])).toEqual({ done: 1, refusal: undefined });
+    expect(await deleting).toBeUndefined();
+    expect(await drain(other.broker, asker, "q")).toEqual(["between"]);
+    // Declared again, it is bound to nothing.
+    await other.broker.declareExchange(exchangeSpec("x", "direct"));
+    await publish(other.broker, "x", "k", "later");
+    expect(await drain(other.broker, asker, "q")).toEqual([]);
+    rig = other;
+    broker = other.broker;
+    session = asker;
+  });
+});
+
 describe("boot", () => {
   test("what is durable stays, what is not goes", async () => {
     await broker.declareExchange(exchangeSpec("x", "fanout"));

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Bus, PullLine, PullSink } from "../../src/core/bus.ts";
 import type { QueueCursor } from "../../src/core/queue.ts";
-import { Client, numbers, Site, until } from "./queue-site.ts";
+import { Client, numberOf, numbers, Site, until } from "./queue-site.ts";
 
 let site: Site;
 let cursor: QueueCursor;
@@ -49,6 +49,32 @@ describe("a process that died", () => {
     client.ackAll();
     held?.settle("complete");
     await site.expectEmpty(name);
+    await next.close();
+  });
+
+  it("flags what another replica's client was given before the bus lost its count of it", async () => {
+    const first = site.cursor(name);
+    const next = site.cursor(name, {
+      sweep: async () => {
+        const held = await first.pause();
+        await next.sweep(new Set(held));
+        return Math.max(first.written, next.written);
+      },
+    });
+    const [before, after] = [new Client(3), new Client(10)];
+    await site.publish(subject(), 5);
+    first.subscribe(before, acknowledged(before));
+    await until(() => before.got.length === 3);
+    // At once: the bus has not written down yet what it gave out.
+    await site.crash();
+    site.abandon(first);
+    next.subscribe(after, acknowledged(after));
+    await until(() => after.got.length >= 2);
+    await next.sweep();
+    await until(() => after.got.length === 5);
+    const flagged = after.got.filter(({ redelivered }) => redelivered).map(numberOf);
+    expect(flagged.sort((a, b) => a - b)).toEqual(numbers(3));
+    after.ackAll();
     await next.close();
   });
 
@@ -112,7 +138,10 @@ describe("a bus that loses what it was asked", () => {
     const elsewhere = (): ReadonlySet<number> => new Set(reader.heldSequences);
     const purger: QueueCursor = site.cursorOn(name, cutting(site.bus), {
       heldElsewhere: async () => elsewhere(),
-      sweep: () => purger.sweep(elsewhere()),
+      sweep: async () => {
+        await purger.sweep(elsewhere());
+        return purger.written;
+      },
     });
     expect(await purger.purge()).toBe(9);
     got?.settle("complete");

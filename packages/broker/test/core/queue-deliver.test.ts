@@ -369,4 +369,36 @@ describe("the lease", () => {
     expect(client.numbers.slice(2)).toEqual(numbers(4));
     expect(client.got.slice(2, 4).every(({ redelivered }) => redelivered)).toBe(true);
   });
+
+  it("delivers nothing that was under way when it lapsed, whoever holds it now", async () => {
+    const client = new Client(50);
+    cursor.subscribe(client, acknowledged(client));
+    await until(() => cursor.state === "pulling");
+    const published = site.publish(subject(), 20);
+    // As a process that stood still does: another lease is held before it reads what the bus sent it meanwhile.
+    cursor.lapsed();
+    await published;
+    await sleep(100);
+    expect(client.got).toEqual([]);
+    cursor.regained(true);
+    await until(() => client.got.length === 20);
+    expect(client.numbers).toEqual(numbers(20));
+    await sleep(50);
+    expect(client.got).toHaveLength(20);
+    client.ackAll();
+    await site.expectEmpty(name);
+  });
+
+  it("answers for nothing that its clients got under the one before", async () => {
+    const client = new Client(5);
+    cursor.subscribe(client, acknowledged(client));
+    await site.publish(subject(), 2);
+    await until(() => client.got.length === 2);
+    cursor.lapsed();
+    cursor.regained(true);
+    client.ackAll();
+    await until(() => client.got.length === 4);
+    expect(client.numbers).toEqual([...numbers(2), ...numbers(2)]);
+    expect(client.got.slice(2).every(({ redelivered }) => redelivered)).toBe(true);
+  });
 });

@@ -219,7 +219,10 @@ export class Site {
       suspectBelow: 0,
       holdsLease: () => this.lease,
       heldElsewhere: async () => new Set(),
-      sweep: () => cursor.sweep(),
+      sweep: async () => {
+        await cursor.sweep();
+        return cursor.written;
+      },
       ...options,
     });
     this.#cursors.add(cursor);

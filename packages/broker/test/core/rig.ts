@@ -1,5 +1,5 @@
 /** A real bus and a broker on it, for tests of the verbs; several brokers in turn on one bus. */
-import { openBucket } from "@amqp/topology";
+import { type Bucket, openBucket } from "@amqp/topology";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { Broker } from "../../src/core/broker.ts";
 import type { Bus } from "../../src/core/bus.ts";
@@ -27,7 +27,13 @@ export interface Rig {
   drop(): Promise<void>;
 }
 
-export async function openRig(url: string): Promise<Rig> {
+/** What stands between a broker and its bus, for tests that delay it or end it. */
+export interface Between {
+  bus?(bus: Bus): Bus;
+  bucket?(bucket: Bucket): Bucket;
+}
+
+export async function openRig(url: string, between: Between = {}): Promise<Rig> {
   const connections: NatsConnection[] = [];
   for (let n = 0; n < 2; n++)
     connections.push(await connect({ servers: url, reconnectTimeWait: 50, maxReconnectAttempts: -1 }));
@@ -36,8 +42,8 @@ export async function openRig(url: string): Promise<Rig> {
   const bus = await openBus({ publishing, delivering, stream: "AMQP", root: "amqp", listener: health, log: silent });
   const bucket = await openBucket(publishing, { name: "amqp" });
   const broker = await Broker.open({
-    bus,
-    bucket,
+    bus: between.bus?.(bus) ?? bus,
+    bucket: between.bucket?.(bucket) ?? bucket,
     peers: new NatsPeers(publishing, "amqp"),
     health,
     log: silent,
@@ -112,7 +118,7 @@ export class Taker {
   subscription: Subscription | undefined;
 
   static async on(broker: Broker, session: Session, queue: string, prefetch = 100, exclusive = false): Promise<Taker> {
-    const taker = new Taker();
+    const taker = new this();
     const subscription = await broker.subscribe(session, queue, taker, {
       acknowledge: true,
       exclusive,
