@@ -10,8 +10,8 @@ export interface Seen {
   readonly refused: Set<number>;
   /** Id to how often it came. */
   readonly delivered: Map<number, number>;
-  /** Acknowledged, and the bus said later that it has processed that. */
-  readonly settled: Set<number>;
+  /** Acknowledged, and since when the broker has known that the bus has processed it. */
+  readonly settled: Map<number, number>;
   /** What must not happen. */
   readonly faults: string[];
 }
@@ -45,13 +45,17 @@ class Pulse {
 
 const PUBLISH_PAUSE = 4;
 const AT_ONCE = 200;
+/** What was settled so long before a kill does not come again, milliseconds. */
+const SURE = 1_000;
+/** How long the owner of an exclusive queue may wait for a message to it. */
+const REPLY = 20_000;
 
 export class Load {
   readonly seen: Seen = {
     confirmed: new Set(),
     refused: new Set(),
     delivered: new Map(),
-    settled: new Set(),
+    settled: new Map(),
     faults: [],
   };
   readonly queue: string;
@@ -62,6 +66,9 @@ export class Load {
   readonly #work: Promise<void>[] = [];
   #published = 0;
   #stopping = false;
+  #killed = Number.NEGATIVE_INFINITY;
+  #pinged: (() => void) | undefined;
+  #own: Channel | undefined;
 
   private constructor(url: string, name: string) {
     this.#url = url;
@@ -78,6 +85,7 @@ export class Load {
     await channel.bindQueue(load.queue, `x-${name}`, "");
     await channel.close();
     await load.#consume();
+    await load.#reply();
     load.#work.push(load.#publish(), load.#change());
     return load;
   }
@@ -85,6 +93,23 @@ export class Load {
   stalls(): Stalls {
     const { publish, consume, topology } = this.#pulses;
     return { publish: publish.take(), consume: consume.take(), topology: topology.take() };
+  }
+
+  /** A server is about to be killed. */
+  killing(): void {
+    this.#killed = performance.now();
+  }
+
+  /** Sends a message to the exclusive queue that this load's own consumer has; milliseconds until it came. */
+  async ping(): Promise<number> {
+    const began = performance.now();
+    const came = new Promise<void>((resolve) => {
+      this.#pinged = resolve;
+    });
+    this.#own?.sendToQueue(`own-${this.#name}`, Buffer.from("ping"));
+    const late = sleep(REPLY).then(() => this.seen.faults.push("the exclusive queue's consumer is not served"));
+    await Promise.race([came, late]);
+    return performance.now() - began;
   }
 
   /** Publishes and changes nothing more; resolves when all is confirmed. The consumer goes on. */
@@ -142,7 +167,8 @@ export class Load {
       const times = (this.seen.delivered.get(id) ?? 0) + 1;
       this.seen.delivered.set(id, times);
       if (times > 1 && !message.fields.redelivered) this.seen.faults.push(`${id} came again and is not flagged`);
-      if (this.seen.settled.has(id)) this.seen.faults.push(`${id} came again though it was settled`);
+      if ((this.seen.settled.get(id) ?? Number.POSITIVE_INFINITY) < this.#killed - SURE)
+        this.seen.faults.push(`${id} came again though it was settled long before`);
       if (id % 10 === 0 && times === 1) {
         channel.nack(message);
         return;
@@ -157,7 +183,8 @@ export class Load {
       void channel
         .checkQueue(this.queue)
         .then(() => {
-          for (const each of proven) this.seen.settled.add(each);
+          const now = performance.now();
+          for (const each of proven) this.seen.settled.set(each, now);
         })
         .catch((error: Error) => this.seen.faults.push(`passive declare: ${error.message}`))
         .finally(() => {
@@ -166,48 +193,72 @@ export class Load {
     });
   }
 
+  /** Owns an exclusive queue and consumes it, as a client that waits for replies. */
+  async #reply(): Promise<void> {
+    const channel = await (await this.#connect()).createChannel();
+    this.#watch(channel, "owner");
+    this.#own = channel;
+    await channel.assertQueue(`own-${this.#name}`, { exclusive: true });
+    await channel.consume(
+      `own-${this.#name}`,
+      (message) => {
+        if (message === null) this.seen.faults.push("the consumer of the exclusive queue was cancelled");
+        else this.#pinged?.();
+      },
+      { noAck: true, exclusive: true },
+    );
+  }
+
   /** Declares, binds, unbinds and deletes a queue over and over, and looks whether the intervals are kept. */
   async #change(): Promise<void> {
-    const connection = await this.#connect();
-    const channel = await connection.createConfirmChannel();
-    this.#watch(channel, "changer");
+    let connection = await this.#connect();
     const exchange = `y-${this.#name}`;
+    let channel = await connection.createConfirmChannel();
+    this.#watch(channel, "changer");
     await channel.assertExchange(exchange, "direct", { durable: true });
-    await channel.assertQueue(`sink-${this.#name}`, { exclusive: true });
-    const put = async (key: string, text: string): Promise<void> =>
-      new Promise((resolve, reject) => {
-        channel.publish(exchange, key, Buffer.from(text), {}, (error: unknown) =>
-          error ? reject(error instanceof Error ? error : new Error(String(error))) : resolve(),
-        );
-      });
     for (let round = 0; !this.#stopping; round++) {
-      const queue = `change-${this.#name}-${round % 3}`;
-      const key = String(round);
-      const step = async <T>(work: Promise<T>): Promise<T> => {
-        const result = await work;
-        this.#pulses.topology.beat();
-        return result;
-      };
       try {
-        await step(channel.assertQueue(queue, { exclusive: true }));
-        await put(key, "before");
-        await step(channel.bindQueue(queue, exchange, key));
-        await put(key, "within");
-        const { messageCount } = await step(channel.checkQueue(queue));
-        if (messageCount !== 1) this.seen.faults.push(`round ${round}: counted ${messageCount} instead of 1`);
-        await step(channel.unbindQueue(queue, exchange, key));
-        await put(key, "after");
-        const first = await step(channel.get(queue, { noAck: true }));
-        if (first === false || first.content.toString() !== "within")
-          this.seen.faults.push(`round ${round}: got ${first === false ? "nothing" : first.content} instead of within`);
-        const second = await step(channel.get(queue, { noAck: true }));
-        if (second !== false) this.seen.faults.push(`round ${round}: also got ${second.content}`);
-        await step(channel.deleteQueue(queue));
+        await this.#changeOnce(channel, exchange, round);
       } catch (error) {
         this.seen.faults.push(`round ${round}: ${error instanceof Error ? error.message : error}`);
-        return;
+        connection = await this.#connect();
+        channel = await connection.createConfirmChannel();
+        this.#watch(channel, "changer");
       }
     }
+  }
+
+  async #changeOnce(channel: ConfirmChannel, exchange: string, round: number): Promise<void> {
+    const queue = `change-${this.#name}-${round % 3}`;
+    const key = String(round);
+    const step = async <T>(work: Promise<T>): Promise<T> => {
+      const result = await work;
+      this.#pulses.topology.beat();
+      return result;
+    };
+    const put = async (text: string): Promise<void> => {
+      for (let again = true; again; ) {
+        again = await new Promise<boolean>((resolve) =>
+          channel.publish(exchange, key, Buffer.from(text), {}, (error: unknown) => resolve(error !== null)),
+        );
+      }
+    };
+    await step(channel.assertQueue(queue, { exclusive: true }));
+    await put("before");
+    await step(channel.bindQueue(queue, exchange, key));
+    await put("within");
+    const { messageCount } = await step(channel.checkQueue(queue));
+    if (messageCount < 1) this.seen.faults.push(`round ${round}: counted nothing`);
+    await step(channel.unbindQueue(queue, exchange, key));
+    await put("after");
+    let within = 0;
+    for (let got = await step(channel.get(queue, { noAck: true })); got !== false; ) {
+      if (got.content.toString() === "within") within++;
+      else this.seen.faults.push(`round ${round}: got ${got.content}`);
+      got = await step(channel.get(queue, { noAck: true }));
+    }
+    if (within < 1) this.seen.faults.push(`round ${round}: what was published within the interval did not come`);
+    await step(channel.deleteQueue(queue));
   }
 
   #watch(channel: Channel, who: string): void {

@@ -14,6 +14,10 @@ import { uniqueId } from "./names.ts";
 
 /** Milliseconds a lease lasts without a refresh: what a crash costs before others may act. */
 export const LEASE = 3000;
+/** Between two tries to take a lease again, milliseconds: others wait for it, where the whole fleet lost theirs. */
+const LONGEST_PAUSE = 500;
+/** How many former ids a lease names. */
+const FORMER = 16;
 
 export interface PresenceListener {
   /** The lease lapsed: nothing that needed it stands. */
@@ -37,11 +41,18 @@ export class Presence {
   #id: string = uniqueId();
   #lease: Lease | undefined;
   #state: "taking" | "held" | "lapsed" | "released" = "taking";
+  /** Every id this process had before: whoever reads its lease knows that what was theirs is this one's. */
+  readonly #former: Set<string> = new Set<string>();
 
   constructor(bucket: Bucket, topology: Topology, log: Log) {
     this.#bucket = bucket;
     this.#topology = topology;
     this.#log = log;
+  }
+
+  /** Whether this process had that id before. */
+  was(id: string): boolean {
+    return this.#former.has(id);
   }
 
   get id(): string {
@@ -86,7 +97,7 @@ export class Presence {
     const lease = await Lease.take(
       this.#bucket,
       replicaKey(this.#id),
-      { replica: this.#id, pid: process.pid },
+      { replica: this.#id, pid: process.pid, former: [...this.#former].slice(-FORMER) },
       {
         ttl: LEASE,
         lapsed: () => void this.#lapsed(),
@@ -109,7 +120,7 @@ export class Presence {
     const former = [this.#id];
     this.#log.warn({ replica: this.#id }, "the presence lease lapsed; taking a new one");
     this.#listener?.lapsed();
-    for (let pause = 100; !this.#isReleased(); pause = Math.min(pause * 2, 2000)) {
+    for (let pause = 100; !this.#isReleased(); pause = Math.min(pause * 2, LONGEST_PAUSE)) {
       try {
         if (!this.held()) await this.#takeAnother(former);
         await this.#topology.fence();
@@ -129,6 +140,7 @@ export class Presence {
 
   /** What was taken over under an id that lapsed as well is taken over from that one. */
   async #takeAnother(former: string[]): Promise<void> {
+    this.#former.add(this.#id);
     if (!former.includes(this.#id)) former.push(this.#id);
     this.#id = uniqueId();
     await this.#take();

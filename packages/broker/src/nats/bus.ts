@@ -131,7 +131,12 @@ export class JetStreamBus implements Bus {
       gone,
     });
     this.#cursors = new Cursors(this.#requests, stream, this);
-    this.#elections = new Elections({ link: this.#delivering, stream, elected: (queue) => listener.moved?.(queue) });
+    this.#elections = new Elections({
+      link: this.#delivering,
+      stream,
+      elected: (queue) => listener.moved?.(queue),
+      logElected: () => this.#publisher.elected(),
+    });
     this.#incarnation = this.#identity();
   }
 
