@@ -1,10 +1,10 @@
 // How a client provokes each refusal that closes its connection: in the handshake, with frames that may not come, with
-// more than it may have. Rows by the names of packages/broker/src/refusals.ts; run by refusals.test.ts.
+// more than it may have. Rows by the names of the broker's table of refusals; run by refusals.test.ts.
 
 import type { RefusalName } from "@amqp/broker";
 import { FrameType, fromPlain, PROTOCOL_HEADER } from "@amqp/codec";
 import type { Handshake } from "../harness/socket.ts";
-import { announce } from "./channel-refusals.ts";
+import { announce } from "./declaring.ts";
 import type { Case, Scene } from "./refused.ts";
 
 const START_OK = { clientProperties: fromPlain({}), locale: "en_US" };

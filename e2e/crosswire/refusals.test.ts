@@ -5,9 +5,10 @@
 import { REFUSALS, type RefusalName } from "@amqp/broker";
 import { describe, expect, it } from "vitest";
 import { target } from "../harness/target.ts";
-import { NOT_IMPLEMENTED, WRONG } from "./channel-refusals.ts";
 import { CONNECTION, ELSEWHERE } from "./connection-refusals.ts";
+import { NOT_IMPLEMENTED } from "./not-implemented.ts";
 import { type Case, checkRefusal } from "./refused.ts";
+import { WRONG } from "./wrong.ts";
 
 const CASES: Partial<Record<RefusalName, readonly Case[]>> = { ...NOT_IMPLEMENTED, ...WRONG, ...CONNECTION };
 const rows = Object.keys(REFUSALS) as RefusalName[];

@@ -1,5 +1,5 @@
 // One refusal over a real socket: how it is provoked and what must come back. refusals.test.ts runs the cases of
-// channel-refusals.ts and connection-refusals.ts through here. Separate so that a case is only what differs: a name of
+// not-implemented.ts, wrong.ts and connection-refusals.ts through here. Separate so that a case is only what differs: a name of
 // the table, what was sent, and the words of its remedy.
 
 import { REFUSALS, type RefusalName } from "@amqp/broker";

@@ -91,11 +91,12 @@ async function startBus({ bus }: Config, log: Logger, steps: Steps): Promise<Con
 }
 
 function brokerOptions(config: ConfigOnBus): Omit<OpenOptions, "publishing" | "delivering" | "log"> {
-  const { stream, bucket, busTimeout, bus } = config;
+  const { stream, bucket, busTimeout, bus, auth } = config;
   return {
     stream,
     bucket,
     busTimeout,
+    auth,
     ...(config.streamReplicas === undefined ? {} : { replicas: config.streamReplicas }),
     ...(config.streamMaxBytes === undefined ? {} : { maxBytes: config.streamMaxBytes }),
     ...(bus.domain === undefined ? {} : { domain: bus.domain }),

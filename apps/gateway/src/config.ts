@@ -2,9 +2,11 @@
  * What the gateway is told to be: command line and environment read into one `Config`, or one line that names what is
  * wrong. Pure: no file is opened and nothing is looked up. Used by main.ts, which prints, and boot.ts, which builds.
  */
-import type { Limits } from "@amqp/broker";
+import type { AuthOptions, Limits } from "@amqp/broker";
+import { readAuth } from "./auth-config.ts";
 import { dataFolder, type Machine } from "./folders.ts";
-import { type Gathered, type Given, gatherSettings, helpText, SETTINGS, type SettingName } from "./settings.ts";
+import { type Gathered, type Given, gatherSettings, helpText, type SettingName } from "./settings.ts";
+import { BadSetting, bad, integer, isLoopback, quoted, required, toggle, word } from "./values.ts";
 
 /** How the gateway proves itself to the bus. `creds` is a file; `seed` is a seed or the file that holds it. */
 export type Login =
@@ -33,6 +35,8 @@ export interface Config {
   readonly host: string;
   readonly port: number;
   readonly bus: BusConfig;
+  /** Who may connect. */
+  readonly auth: AuthOptions;
   readonly stream: string;
   readonly bucket: string;
   /** Copies of stream and bucket; undefined: 1 of new ones, and existing ones keep what they have. */
@@ -60,9 +64,6 @@ export type Command =
   | { readonly kind: "version" }
   | { readonly kind: "error"; readonly text: string };
 
-/** A value that may not be: thrown by the readers below, caught once in parseConfig. */
-class BadSetting extends Error {}
-
 /** Reads `argv` (without node and script) and the machine's environment. */
 export function parseConfig(argv: readonly string[], machine: Machine): Command {
   if (argv.includes("--help") || argv.includes("-h")) return { kind: "help", text: helpText() };
@@ -81,12 +82,13 @@ function readConfig(given: Gathered, machine: Machine): Config {
   const bus = readBus(given, machine);
   const host = required(given, "host");
   const warnings: string[] = [];
+  const auth = readAuth(given);
   // HIP Security: not exposed while nobody is authenticated; loopback is no exposure.
-  if (!isLoopback(host.text)) {
+  if (auth.kind === "none" && !isLoopback(host.text)) {
     if (!toggle(required(given, "allowAnonymous"))) {
       throw bad(host, `would serve ${host.text} to anybody, for no client is authenticated`, {
         instead:
-          "keep a loopback address, or set AMQP_ALLOW_ANONYMOUS=1 where the network lets only trusted clients in",
+          "keep a loopback address, set AMQP_AUTH, or set AMQP_ALLOW_ANONYMOUS=1 where the network lets only trusted clients in",
       });
     }
     warnings.push(
@@ -105,6 +107,7 @@ function readConfig(given: Gathered, machine: Machine): Config {
     host: host.text,
     port: integer(required(given, "port"), 0, 65_535),
     bus,
+    auth,
     stream: word(required(given, "stream")),
     bucket: word(required(given, "bucket")),
     streamReplicas,
@@ -130,12 +133,6 @@ function readLimits(given: Gathered): Config["limits"] {
     heartbeat: integer(required(given, "heartbeat"), 0, 65_535),
     handshake: integer(required(given, "handshakeTimeout"), 1, 3600) * 1000,
   };
-}
-
-/** 127.0.0.0/8, ::1, localhost: only this machine reaches them. */
-function isLoopback(host: string): boolean {
-  const name = URL.parse(`http://${host.includes(":") ? `[${host}]` : host}`)?.hostname ?? "";
-  return name === "localhost" || name === "[::1]" || /^127(\.\d+){3}$/.test(name);
 }
 
 function readBus(given: Gathered, machine: Machine): BusConfig {
@@ -186,35 +183,4 @@ function readLogin(given: Gathered, fromUrl: readonly Login[]): Login {
   const [first, second] = ways;
   if (second) throw new BadSetting(`${first?.[0]} and ${second[0]} are two ways to log in to the bus: set one`);
   return first?.[1] ?? fromUrl[0] ?? { kind: "none" };
-}
-
-function required(given: Gathered, name: SettingName): Given {
-  return given[name] ?? { text: "", from: SETTINGS[name].flag };
-}
-
-function integer(given: Given, least: number, most: number): number {
-  const value = /^\d{1,16}$/.test(given.text) ? Number(given.text) : Number.NaN;
-  if (value >= least && value <= most) return value;
-  const range = most === Number.MAX_SAFE_INTEGER ? `${least} or more` : `${least} to ${most}`;
-  throw bad(given, `is not ${quoted(given)}`, { instead: `use a whole number, ${range}` });
-}
-
-/** A stream's, bucket's or domain's name: one word of a subject. */
-function word(given: Given): string {
-  if (/^[A-Za-z0-9_-]{1,128}$/.test(given.text)) return given.text;
-  throw bad(given, `is not ${quoted(given)}`, { instead: "use 1 to 128 of A-Z, a-z, 0-9, _ and -" });
-}
-
-function toggle(given: Given): boolean {
-  if (["1", "true"].includes(given.text)) return true;
-  if (["0", "false"].includes(given.text)) return false;
-  throw bad(given, `is not ${quoted(given)}`, { instead: "use 1 or 0" });
-}
-
-function quoted({ text }: Given): string {
-  return JSON.stringify(text.length > 64 ? `${text.slice(0, 64)}...` : text);
-}
-
-function bad(given: Given, what: string, { instead }: { readonly instead: string }): BadSetting {
-  return new BadSetting(`${given.from} ${what}: ${instead}`);
 }

@@ -4,6 +4,7 @@
  * `gatherSettings` collects. Separate from config.ts because this half knows nothing of what a value means.
  */
 import { DEFAULT_LIMITS } from "@amqp/broker";
+import { AUTH_SETTINGS, type AuthSettingName } from "./auth-settings.ts";
 
 /** One setting: the same under an environment variable and a flag. */
 export interface Setting {
@@ -20,7 +21,7 @@ export interface Setting {
 export type SettingName =
   | "port"
   | "host"
-  | "allowAnonymous"
+  | AuthSettingName
   | "natsUrl"
   | "natsCreds"
   | "natsUser"
@@ -59,14 +60,9 @@ export const SETTINGS: Readonly<Record<SettingName, Setting>> = {
     flag: "--host",
     value: "ADDRESS",
     fallback: "127.0.0.1",
-    about: "address to listen on; one that is no loopback address needs AMQP_ALLOW_ANONYMOUS=1",
+    about: "address to listen on; one that is no loopback address needs AMQP_AUTH or AMQP_ALLOW_ANONYMOUS=1",
   },
-  allowAnonymous: {
-    env: "AMQP_ALLOW_ANONYMOUS",
-    flag: "--allow-anonymous",
-    fallback: "0",
-    about: "1 serves other addresses than loopback although nobody is authenticated",
-  },
+  ...AUTH_SETTINGS,
   natsUrl: {
     env: "NATS_URL",
     flag: "--nats-url",

@@ -25,6 +25,7 @@ describe("defaults", () => {
       host: "127.0.0.1",
       port: 5672,
       bus: { kind: "embedded", port: 4222, dataDir: "/home/ada/.local/share/amqp-gateway" },
+      auth: { kind: "none" },
       stream: "AMQP",
       bucket: "amqp",
       streamReplicas: undefined,
@@ -44,6 +45,48 @@ describe("defaults", () => {
       logLevel: "info",
       warnings: [],
     });
+  });
+});
+
+describe("who may connect", () => {
+  const jwt = {
+    AMQP_AUTH: "jwt",
+    AMQP_JWT_JWKS: "https://issuer.test/keys",
+    AMQP_JWT_ISSUER: "https://issuer.test",
+    AMQP_JWT_AUDIENCE: "amqp, http",
+  };
+
+  it("bearers of tokens, from any address", () => {
+    expect(config(["--host", "0.0.0.0"], { ...jwt, AMQP_JWT_ALGORITHMS: "ES256,RS256" })).toMatchObject({
+      auth: {
+        kind: "jwt",
+        keys: "https://issuer.test/keys",
+        issuer: "https://issuer.test",
+        audience: ["amqp", "http"],
+        orgClaim: "org",
+        algorithms: ["ES256", "RS256"],
+      },
+      warnings: [],
+    });
+    expect(config([], { ...jwt, AMQP_JWT_JWKS: "/etc/keys.json" }).auth).toMatchObject({ keys: "/etc/keys.json" });
+    expect(config([], { ...jwt, AMQP_JWT_JWKS: "http://127.0.0.1:1/k" }).auth).toMatchObject({ kind: "jwt" });
+  });
+
+  it("a mode that is half configured, or configured and not chosen, is refused", () => {
+    expect(error([], { ...jwt, AMQP_JWT_JWKS: "" })).toMatch(/^AMQP_JWT_JWKS is missing/);
+    expect(error([], { ...jwt, AMQP_JWT_ISSUER: " " })).toMatch(/^AMQP_JWT_ISSUER is missing/);
+    expect(error([], { ...jwt, AMQP_JWT_AUDIENCE: "" })).toMatch(/^AMQP_JWT_AUDIENCE is missing/);
+    expect(error([], { AMQP_JWT_ISSUER: "x" })).toMatch(/AMQP_AUTH=jwt/);
+    expect(error(["--auth", "open"])).toMatch(/none or jwt/);
+  });
+
+  it("keys come a safe way only, and no algorithm of a shared secret is taken", () => {
+    expect(error([], { ...jwt, AMQP_JWT_JWKS: "http://issuer.test/keys" })).toMatch(/no safe way/);
+    const login = error([], { ...jwt, AMQP_JWT_JWKS: "https://user:hidden@issuer.test/keys" });
+    expect(login).toMatch(/login/);
+    expect(login).not.toContain("hidden");
+    expect(error([], { ...jwt, AMQP_JWT_ALGORITHMS: "RS256,HS256" })).toMatch(/^AMQP_JWT_ALGORITHMS is not/);
+    expect(error([], { ...jwt, AMQP_JWT_ALGORITHMS: "none" })).toMatch(/^AMQP_JWT_ALGORITHMS is not/);
   });
 });
 

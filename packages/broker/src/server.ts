@@ -7,8 +7,8 @@ import { createServer, type Server as NetServer, type Socket } from "node:net";
 import { Connections } from "./amqp091/connections.ts";
 import { DEFAULT_LIMITS, type Limits } from "./amqp091/limits.ts";
 import type { Transport } from "./amqp091/transport.ts";
+import type { Doorkeeper } from "./core/doorkeeper.ts";
 import type { Log } from "./core/log.ts";
-import type { Verbs } from "./core/verbs.ts";
 
 export interface ListenOptions {
   readonly host: string;
@@ -30,14 +30,14 @@ export interface Listening {
   close(reason?: string): Promise<void>;
 }
 
-/** The AMQP 0-9-1 ports of one broker. */
+/** The AMQP 0-9-1 ports behind which one doorkeeper stands. */
 export class Server {
-  readonly #verbs: Verbs;
+  readonly #doorkeeper: Doorkeeper;
   readonly #log: Log;
   readonly #listening: Set<Listening> = new Set<Listening>();
 
-  constructor(verbs: Verbs, log: Log) {
-    this.#verbs = verbs;
+  constructor(doorkeeper: Doorkeeper, log: Log) {
+    this.#doorkeeper = doorkeeper;
     this.#log = log;
   }
 
@@ -45,7 +45,7 @@ export class Server {
   async listen(options: ListenOptions): Promise<Listening> {
     let door: Door | undefined;
     const connections = new Connections({
-      verbs: this.#verbs,
+      doorkeeper: this.#doorkeeper,
       log: this.#log,
       limits: { ...DEFAULT_LIMITS, ...options.limits },
       version: options.version ?? "0.0.0",
@@ -61,7 +61,7 @@ export class Server {
     try {
       await bind(server, options.host, options.port);
     } catch (error) {
-      this.#verbs.leave(connections);
+      this.#doorkeeper.leave(connections);
       throw error;
     }
     const port = portOf(server) ?? options.port;

@@ -112,7 +112,7 @@ export class Publishing {
     if ((flags & LOOKED_AT) === 0) return undefined;
     if ((flags & USER_ID) !== 0) {
       const user = peekProperty(properties, "userId") ?? "";
-      const present = this.#channel.connection.user;
+      const present = this.#channel.connection.identity.user;
       if (user !== present) return refuse("foreign-user", { wanted: user, present });
     }
     if ((flags & EXPIRATION) !== 0) {

@@ -43,11 +43,11 @@ async function readState(bus: Bus, name: string): Promise<CursorState | undefine
 }
 
 function intervalsOf(topology: Topology, queue: Queue): FilterInterval[] {
-  const intervals: FilterInterval[] = [{ filters: [implicitFilter(queue.name)], from: queue.from }];
+  const intervals: FilterInterval[] = [{ filters: [implicitFilter(queue.name, topology.root)], from: queue.from }];
   for (const { exchange, key, intervals: own } of topology.bindingsOf(queue.name)) {
     for (const { kind, from, until, queueId } of own) {
       if (queueId !== queue.id) continue;
-      const filters = toFilters(kind, exchange, key);
+      const filters = toFilters(kind, exchange, key, topology.root);
       if (!isFault(filters)) intervals.push({ filters, from, until });
     }
   }

@@ -27,6 +27,7 @@ export class Dealing implements Puller, SieveSink, Settler {
   readonly subscriptions: RoundRobin<LocalSubscription> = new RoundRobin<LocalSubscription>();
   readonly sieve: Sieve;
   readonly #name: string;
+  readonly #root: string;
   readonly #bus: Bus;
   readonly #options: CursorOptions;
   readonly #held: HeldDeliveries;
@@ -52,6 +53,7 @@ export class Dealing implements Puller, SieveSink, Settler {
   ) {
     this.#lost = lost;
     this.#name = name;
+    this.#root = topology.root;
     this.#bus = bus;
     this.#options = options;
     this.#held = held;
@@ -182,7 +184,7 @@ export class Dealing implements Puller, SieveSink, Settler {
   hold(message: Incoming, acknowledge: boolean): Held | undefined {
     if (message.subject !== this.#subject) {
       this.#subject = message.subject;
-      this.#address = fromSubject(message.subject);
+      this.#address = fromSubject(message.subject, this.#root);
     }
     const address = this.#address;
     if (address === undefined) return undefined;
