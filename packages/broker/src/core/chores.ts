@@ -117,7 +117,7 @@ export class Chores {
     if (state.pending > 0 || state.ackPending > 0) return false;
     if (state.delivered >= until) return true;
     const filters = toFilters(kind, exchange, key);
-    return isFault(filters) || !(await this.#core.bus.anyAbove(filters, Math.max(from, state.delivered)));
+    return isFault(filters) || !(await this.#core.bus.anyAbove(filters, Math.max(from, state.delivered), until));
   }
 
   /** A narrowing over a long stretch leaves what arrived during it for ever, unless it is collected. */

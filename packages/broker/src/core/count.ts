@@ -28,8 +28,21 @@ export async function countReady(desk: Desk): Promise<{ readonly messages: numbe
   const putBack = Math.max(0, state.ackPending - held.knownAt(state.deliveredSequence) - elsewhere.size);
   const queue = topology.queue(name);
   if (state.pending === 0 || queue === undefined) return { messages: state.pending + putBack, bound: false };
-  const pending = await countPending(bus, state, segmentsAbove(state.delivered, intervalsOf(topology, queue)));
-  return { messages: pending.messages + putBack, bound: pending.bound };
+  const segments = segmentsAbove(state.delivered, intervalsOf(topology, queue));
+  for (let look = 1; ; look++) {
+    const pending = await countPending(bus, state, segments);
+    const messages = pending.messages + putBack;
+    // A server that counts may have heard less of the log than the one that leads it.
+    if (messages > 0 || look > LOOKS || !(await holdsAny(bus, segments))) return { messages, bound: pending.bound };
+    await sleep(look);
+  }
+}
+
+/** Whether the log itself has a message in one of these stretches. */
+async function holdsAny(bus: Bus, segments: readonly Segment[]): Promise<boolean> {
+  for (const { filters, above, until } of segments)
+    if (filters.length > 0 && (await bus.anyAbove(filters, above, until))) return true;
+  return false;
 }
 
 /** The cursor's state; where it says that nothing is pending, after it has heard of the log's latest message. */

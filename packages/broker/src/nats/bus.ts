@@ -240,8 +240,8 @@ export class JetStreamBus implements Bus {
     return await this.#cursors.count(filters, above);
   }
 
-  async anyAbove(filters: readonly string[], above: number): Promise<boolean> {
-    return await anyAbove(this.#requests, this.#options.stream, filters, above, () => this.lastSequence());
+  async anyAbove(filters: readonly string[], above: number, until?: number): Promise<boolean> {
+    return await anyAbove(this.#requests, this.#options.stream, filters, { above, until }, () => this.lastSequence());
   }
 
   async collect(filters: readonly string[], above: number): Promise<number> {
