@@ -137,10 +137,15 @@ export class Load {
     const channel: ConfirmChannel = await (await this.#connect()).createConfirmChannel();
     this.#watch(channel, "publisher");
     let open = 0;
+    let isOpen = true;
+    channel.on("close", () => {
+      isOpen = false;
+    });
     while (!this.#stopping) {
       if (open < AT_ONCE) {
         const id = this.#published++;
         open++;
+        if (!isOpen) return;
         channel.publish(`x-${this.#name}`, "", Buffer.from(String(id)), { persistent: true }, (error: unknown) => {
           open--;
           this.#pulses.publish.beat();

@@ -121,6 +121,13 @@ export interface BusErrorShape {
   readonly timeout: boolean;
 }
 
+/** What could not be done because the bus, or this replica's lease on it, went away: of the shape of its errors. */
+export class BusAway extends Error implements BusErrorShape {
+  override readonly name: string = "BusAway";
+  readonly code: number = 0;
+  readonly timeout: boolean = true;
+}
+
 export interface Bus {
   /** Octets of one message that the bus takes: body plus encoded properties. */
   readonly maxPayload: number;

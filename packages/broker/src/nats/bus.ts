@@ -130,7 +130,7 @@ export class JetStreamBus implements Bus {
       nextSubject: (queue) => this.#requests.subject(`CONSUMER.MSG.NEXT.${stream}.${queue}`),
       gone,
     });
-    this.#cursors = new Cursors(this.#requests, stream, this);
+    this.#cursors = new Cursors(this.#requests, stream, this, () => this.#delivering.isClustered);
     this.#elections = new Elections({
       link: this.#delivering,
       stream,
