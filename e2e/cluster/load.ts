@@ -119,6 +119,14 @@ export class Load {
     await Promise.all(this.#work);
   }
 
+  /** The queue's messages, as a passive declare says. */
+  async count(): Promise<number> {
+    const channel = await (await this.#connect()).createChannel();
+    const { messageCount } = await channel.checkQueue(this.queue);
+    await channel.close();
+    return messageCount;
+  }
+
   async close(): Promise<void> {
     await Promise.all(this.#connections.map((connection) => connection.close().catch(() => undefined)));
   }

@@ -107,13 +107,24 @@ export class NatsCluster {
     await this.ask(consumer === undefined ? verb : `${verb}.${stream}.${consumer}`);
   }
 
-  /** Waits until every group named has a leader and all its members are up to date; milliseconds that took. */
-  async whole(groups: readonly (readonly [stream: string, consumer?: string])[]): Promise<number> {
+  /**
+   * Waits until each stream and all of its consumers have a leader and every member is up to date; milliseconds that
+   * took. Killing another server before that is killing two.
+   */
+  async whole(streams: readonly string[]): Promise<number> {
     const began = performance.now();
+    const groups: [stream: string, consumer?: string][] = [];
+    for (const stream of streams) {
+      await this.until(`${stream} is whole`, async () => (await this.stream(stream)).whole);
+      const names = await this.ask<{ readonly consumers: readonly string[] | null }>(`CONSUMER.NAMES.${stream}`);
+      groups.push(...(names?.consumers ?? []).map((name) => [stream, name] as [string, string]));
+    }
     for (const [stream, consumer] of groups) {
       await this.until(`${stream} ${consumer ?? ""} is whole`, async () => {
-        const group = await (consumer === undefined ? this.stream(stream) : this.consumer(stream, consumer));
-        return group.leader !== undefined && group.whole;
+        if (consumer === undefined) return true;
+        const { leader, whole, replicas } = await this.consumer(stream, consumer);
+        // Replicas 0: it is gone meanwhile; 1: somebody's watch.
+        return replicas < 2 || (leader !== undefined && whole);
       });
     }
     return performance.now() - began;
@@ -151,7 +162,8 @@ export class NatsCluster {
   async #group(verb: string): Promise<Group> {
     const info = await this.ask<Info>(verb);
     const members = info?.cluster?.replicas ?? [];
-    const whole = members.length === SERVERS - 1 && members.every(({ current, offline }) => current && offline !== true);
+    const whole =
+      members.length === SERVERS - 1 && members.every(({ current, offline }) => current && offline !== true);
     return { leader: info?.cluster?.leader, whole, replicas: info === undefined ? 0 : members.length + 1 };
   }
 }

@@ -87,6 +87,8 @@ export interface CursorState extends CursorSpec {
   /** The highest stream sequence delivered, and the cursor's own number of it. */
   readonly delivered: number;
   readonly deliveredSequence: number;
+  /** In a cluster: nobody leads it for the moment, so that nothing but its name is known. Only in lists. */
+  readonly isSilent?: boolean;
 }
 
 /** What the core is told of the bus's health. */

@@ -102,7 +102,8 @@ export class Fleet {
   owns(id: string): boolean {
     const replicas = this.#topology.replicas();
     if (id === this.#self() || replicas.has(id)) return true;
-    for (const { value } of replicas.values()) if (Array.isArray(value.former) && value.former.includes(id)) return true;
+    for (const { value } of replicas.values())
+      if (Array.isArray(value.former) && value.former.includes(id)) return true;
     return false;
   }
 

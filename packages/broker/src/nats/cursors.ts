@@ -6,7 +6,7 @@
  */
 import { nuid } from "@nats-io/nats-core";
 import type { Bus, CursorSpec, CursorState } from "../core/bus.ts";
-import { Code, hasCode } from "./errors.ts";
+import { BusError, Code, hasCode } from "./errors.ts";
 import type { Requests } from "./requests.ts";
 
 const SECOND = 1_000_000_000;
@@ -20,6 +20,8 @@ const COLLECTING = "$collect-";
 const COLLECT_BATCH = 500;
 /** States asked for at once. */
 const AT_ONCE = 32;
+/** How long a list waits for one that nobody leads. */
+const SILENT_MS = 2_500;
 
 interface ConsumerInfo {
   readonly name: string;
@@ -38,6 +40,19 @@ interface ConsumerPage {
   readonly total: number;
   readonly consumers: readonly ConsumerInfo[] | null;
 }
+
+/** Of a cursor that nobody leads. */
+const NOTHING: Omit<CursorState, "queue"> = {
+  filters: [],
+  revision: 0,
+  queueId: 0,
+  pending: 0,
+  ackPending: 0,
+  ackFloor: 0,
+  delivered: 0,
+  deliveredSequence: 0,
+  isSilent: true,
+};
 
 interface NamesPage {
   readonly total: number;
@@ -113,12 +128,23 @@ export class Cursors {
     let next = 0;
     const worker = async (): Promise<void> => {
       for (let name = names[next++]; name !== undefined; name = names[next++]) {
-        const state = await this.state(name);
-        if (state !== undefined && state.queueId > 0) states.push(state);
+        const state = await this.#stateOrSilent(name);
+        if (state !== undefined && (state.isSilent === true || state.queueId > 0)) states.push(state);
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, worker));
     return states;
+  }
+
+  async #stateOrSilent(name: string): Promise<CursorState | undefined> {
+    try {
+      return toState(await this.#requests.read<ConsumerInfo>(this.#verb("INFO", name), undefined, SILENT_MS));
+    } catch (error) {
+      if (hasCode(error, Code.consumerNotFound)) return undefined;
+      const isUnled = hasCode(error, Code.noResponders, Code.clusterNotAvailable, Code.clusterNoLeader);
+      if (!isUnled && !(error instanceof BusError && error.timeout)) throw error;
+      return { ...NOTHING, queue: name };
+    }
   }
 
   async #names(): Promise<readonly string[]> {
