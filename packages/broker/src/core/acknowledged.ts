@@ -31,11 +31,6 @@ export class Acknowledged {
     return found;
   }
 
-  clear(): void {
-    this.#ring = new Float64Array(0);
-    this.#count = 0;
-  }
-
   /** Only while it has not gone round yet. */
   #grow(): void {
     const ring = new Float64Array(Math.max(LEAST, this.#ring.length * 2));
