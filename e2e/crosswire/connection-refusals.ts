@@ -222,6 +222,20 @@ export const CONNECTION: Partial<Record<RefusalName, readonly Case[]>> = {
       },
     },
   ],
+  "too-many-connections": [
+    {
+      when: "opens one more than there may be",
+      from: "socket",
+      method: "connection.open",
+      says: /connection limit \(1\) is reached/,
+      env: { AMQP_MAX_CONNECTIONS: "1" },
+      provoke: async (scene) => {
+        await scene.another();
+        await tune(scene, {});
+        scene.socket.send(0, "connection.open", { virtualHost: "/" });
+      },
+    },
+  ],
   "too-much-assembling": [
     {
       when: "announces 140 MiB on twenty channels",
@@ -238,5 +252,4 @@ export const ELSEWHERE: Partial<Record<RefusalName, string>> = {
   forced: "the gateway's own stop: e2e/durability/restart.test.ts",
   bug: "a bug; that one is answered so is tried in packages/broker",
   "bus-silent": "a bus that is there and does not answer: packages/broker",
-  "too-many-connections": "takes 10,000 connections; packages/broker tries it with a lower limit",
 };

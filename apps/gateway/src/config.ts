@@ -4,8 +4,11 @@
  */
 import type { AuthOptions, Limits } from "@amqp/broker";
 import { readAuth } from "./auth-config.ts";
+import { type BusTls, readBusTls } from "./bus-tls-config.ts";
 import { dataFolder, type Machine } from "./folders.ts";
-import { type Gathered, type Given, gatherSettings, helpText, type SettingName } from "./settings.ts";
+import { readLimits } from "./limit-config.ts";
+import { type Gathered, type Given, gatherSettings, helpText } from "./settings.ts";
+import { readPlainPort, readTls, type TlsConfig } from "./tls-config.ts";
 import { BadSetting, bad, integer, isLoopback, quoted, required, toggle, word } from "./values.ts";
 
 /** How the gateway proves itself to the bus. `creds` is a file; `seed` is a seed or the file that holds it. */
@@ -22,7 +25,8 @@ export type BusConfig =
   | {
       readonly kind: "servers";
       readonly servers: readonly string[];
-      readonly tls: boolean;
+      /** Undefined: TLS where the servers ask for it, by the authorities of this machine. */
+      readonly tls: BusTls | undefined;
       readonly login: Login;
       readonly domain: string | undefined;
     };
@@ -33,7 +37,10 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 /** Everything the gateway is told. Ports are 0 for any free one; sizes are octets. */
 export interface Config {
   readonly host: string;
-  readonly port: number;
+  /** Of AMQP without TLS; undefined: nobody is served without. */
+  readonly port: number | undefined;
+  /** AMQP over TLS; undefined: nobody is served so. One of the two is there. */
+  readonly tls: TlsConfig | undefined;
   readonly bus: BusConfig;
   /** Who may connect. */
   readonly auth: AuthOptions;
@@ -47,11 +54,8 @@ export interface Config {
   readonly busTimeout: number;
   /** Processes that share the port. */
   readonly workers: number;
-  /** What one connection, and one worker, may have. */
-  readonly limits: Pick<
-    Limits,
-    "connections" | "channelMax" | "consumers" | "queues" | "bindings" | "frameMax" | "heartbeat" | "handshake"
-  >;
+  /** What clients may have and cost. */
+  readonly limits: Partial<Limits>;
   readonly logLevel: LogLevel;
   /** Lines to log as warnings before anything is served. */
   readonly warnings: readonly string[];
@@ -103,9 +107,11 @@ function readConfig(given: Gathered, machine: Machine): Config {
   const level = required(given, "logLevel");
   const logLevel = LOG_LEVELS.find((name) => name === level.text);
   if (logLevel === undefined) throw bad(level, `is not ${quoted(level)}`, { instead: `use ${LOG_LEVELS.join(", ")}` });
+  const tls = readTls(given);
   return {
     host: host.text,
-    port: integer(required(given, "port"), 0, 65_535),
+    port: readPlainPort(given, tls),
+    tls,
     bus,
     auth,
     stream: word(required(given, "stream")),
@@ -120,24 +126,12 @@ function readConfig(given: Gathered, machine: Machine): Config {
   };
 }
 
-function readLimits(given: Gathered): Config["limits"] {
-  const count = (name: SettingName): number => integer(required(given, name), 1, 10_000_000);
-  return {
-    connections: count("maxConnections"),
-    channelMax: integer(required(given, "maxChannels"), 1, 65_535),
-    consumers: count("maxConsumers"),
-    queues: count("maxQueues"),
-    bindings: count("maxBindings"),
-    // AMQP 4.2.3: no peer may be offered less than frame-min-size.
-    frameMax: integer(required(given, "frameMax"), 4096, 16 * 1024 * 1024),
-    heartbeat: integer(required(given, "heartbeat"), 0, 65_535),
-    handshake: integer(required(given, "handshakeTimeout"), 1, 3600) * 1000,
-  };
-}
-
 function readBus(given: Gathered, machine: Machine): BusConfig {
   if (given.natsUrl === undefined) {
-    const needing = ["natsCreds", "natsUser", "natsPassword", "natsToken", "natsNkey", "natsJsDomain"] as const;
+    const needing = [
+      ...(["natsCreds", "natsUser", "natsPassword", "natsToken", "natsNkey", "natsJsDomain"] as const),
+      ...(["natsCa", "natsCert", "natsKey", "natsTlsFirst"] as const),
+    ];
     for (const name of needing) {
       const alone = given[name];
       if (alone === undefined) continue;
@@ -146,29 +140,35 @@ function readBus(given: Gathered, machine: Machine): BusConfig {
     const dataDir = given.dataDir?.text ?? dataFolder(machine);
     return { kind: "embedded", port: integer(required(given, "natsPort"), 0, 65_535), dataDir };
   }
-  const { servers, tls, logins } = readServers(given.natsUrl);
+  const { servers, secure, logins } = readServers(given.natsUrl);
   const login = readLogin(given, logins);
-  return { kind: "servers", servers, tls, login, domain: given.natsJsDomain && word(given.natsJsDomain) };
+  return {
+    kind: "servers",
+    servers,
+    tls: readBusTls(given, secure),
+    login,
+    domain: given.natsJsDomain && word(given.natsJsDomain),
+  };
 }
 
 /** `NATS_URL`: servers separated by commas or blanks, each `[nats://|tls://][user[:password]@]host[:port]`. */
-function readServers(given: Given): { servers: string[]; tls: boolean; logins: Login[] } {
+function readServers(given: Given): { servers: string[]; secure: boolean; logins: Login[] } {
   const servers: string[] = [];
   const logins: Login[] = [];
-  let tls = false;
+  let secure = false;
   for (const piece of given.text.split(/[\s,]+/).filter((text) => text !== "")) {
     // The text itself is not shown: it may hold a password.
     const url = URL.parse(piece.includes("://") ? piece : `nats://${piece}`);
     if (url === null || url.hostname === "" || !["nats:", "tls:"].includes(url.protocol)) {
       throw bad(given, "holds what is no server's address", { instead: "write nats://host:4222, several with commas" });
     }
-    if (url.protocol === "tls:") tls = true;
+    if (url.protocol === "tls:") secure = true;
     servers.push(`${url.protocol}//${url.hostname}:${url.port || "4222"}`);
     const [user, password] = [decodeURIComponent(url.username), decodeURIComponent(url.password)];
     if (user !== "") logins.push(password === "" ? { kind: "token", token: user } : { kind: "user", user, password });
   }
   if (servers.length === 0) throw bad(given, "names no server", { instead: "write nats://host:4222" });
-  return { servers, tls, logins };
+  return { servers, secure, logins };
 }
 
 /** One way to log in; two are a mistake that would hide which one the bus sees. */

@@ -10,4 +10,5 @@ export type { Log, LogLine } from "./core/log.ts";
 export { type NotImplemented, notImplemented } from "./not-implemented.ts";
 export { type AuthOptions, type BrokerHandle, type OpenOptions, openBroker } from "./open.ts";
 export { REFUSALS, type RefusalName, type RefusalRow } from "./refusals.ts";
+export { CertificateError, type TlsOptions } from "./server/tls.ts";
 export { findFreePort, type Listening, type ListenOptions } from "./server.ts";

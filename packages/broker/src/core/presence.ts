@@ -50,11 +50,6 @@ export class Presence {
     this.#log = log;
   }
 
-  /** Whether this process had that id before. */
-  was(id: string): boolean {
-    return this.#former.has(id);
-  }
-
   get id(): string {
     return this.#id;
   }
@@ -117,12 +112,20 @@ export class Presence {
     // In the state `lapsed` the loop below sees to it.
     if (this.#state !== "held") return;
     this.#state = "lapsed";
+    // What was taken over under an id that lapsed as well is taken over from that one too.
     const former = [this.#id];
+    let taken = this.#id;
     this.#log.warn({ replica: this.#id }, "the presence lease lapsed; taking a new one");
     this.#listener?.lapsed();
     for (let pause = 100; !this.#isReleased(); pause = Math.min(pause * 2, LONGEST_PAUSE)) {
       try {
-        if (!this.held()) await this.#takeAnother(former);
+        if (!this.held()) {
+          if (!former.includes(taken)) former.push(taken);
+          this.#former.add(taken);
+          this.#id = uniqueId();
+          await this.#take();
+          taken = this.#id;
+        }
         await this.#topology.fence();
         await this.#listener?.renamed(former);
         if (this.#isReleased()) return;
@@ -136,13 +139,5 @@ export class Presence {
         await new Promise((resolve) => setTimeout(resolve, pause));
       }
     }
-  }
-
-  /** What was taken over under an id that lapsed as well is taken over from that one. */
-  async #takeAnother(former: string[]): Promise<void> {
-    this.#former.add(this.#id);
-    if (!former.includes(this.#id)) former.push(this.#id);
-    this.#id = uniqueId();
-    await this.#take();
   }
 }
