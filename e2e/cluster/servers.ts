@@ -179,13 +179,13 @@ class Server implements ClusterServer {
   readonly port: number;
   readonly #folder: string;
   readonly #configuration: string;
-  readonly monitor: string;
+  readonly #monitor: string;
   #child: ChildProcess | undefined;
 
   constructor(folder: string, name: string, routes: readonly string[], ports: Ports) {
     this.name = name;
     this.port = ports.client;
-    this.monitor = `http://127.0.0.1:${ports.monitor}`;
+    this.#monitor = `http://127.0.0.1:${ports.monitor}`;
     this.#folder = folder;
     this.#configuration = join(folder, `${name}.conf`);
     writeFileSync(
@@ -210,7 +210,7 @@ cluster { name: amqp, host: 127.0.0.1, port: ${ports.route}, routes: [${routes.j
 
   async clients(): Promise<readonly string[]> {
     if (!this.running) return [];
-    const answer = await fetch(`${this.monitor}/connz`);
+    const answer = await fetch(`${this.#monitor}/connz`);
     const { connections } = (await answer.json()) as { connections: { name?: string }[] };
     return connections.map(({ name = "" }) => name);
   }
