@@ -97,6 +97,8 @@ export async function openBroker(options: OpenOptions): Promise<BrokerHandle> {
 interface Place extends Omit<BrokerOptions, "health" | "expirationOf"> {
   readonly listener: BusListeners;
   readonly busTimeout: number;
+  /** What stands before its queues in cursor names; nothing in the flat place. */
+  readonly cursors?: string;
 }
 
 interface Opened {
@@ -120,10 +122,11 @@ async function openTenants(
   const health = new Health(log, busTimeout);
   listener.join(health);
   const serveTenant = async (namespace: Namespace): Promise<Served> => {
-    const { org, root, keys } = namespace;
+    const { org, root, keys, cursors } = namespace;
     const { broker, close } = await serve({
       ...place,
       root,
+      cursors,
       bus: new NamespacedBus(bus, namespace),
       bucket: bucket.within(keys),
       peers: new NatsPeers(publishing, bucketName, `@${org}.`),
@@ -153,9 +156,9 @@ async function openTenants(
 
 /** One broker, told of the bus for as long as it is there. */
 async function serve(place: Place): Promise<{ readonly broker: Broker; close(): Promise<void> }> {
-  const { listener, log, busTimeout } = place;
+  const { listener, log, busTimeout, cursors } = place;
   const health = new Health(log, busTimeout);
-  listener.join(health);
+  listener.join(health, cursors);
   const end = (): void => listener.leave(health);
   const broker = await Broker.open({ ...place, health, expirationOf }).catch((error: unknown) => {
     end();

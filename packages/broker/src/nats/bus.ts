@@ -22,6 +22,7 @@ import type {
 import type { Log } from "../core/log.ts";
 import type { Properties } from "../core/message.ts";
 import { Cursors } from "./cursors.ts";
+import { Elections } from "./elections.ts";
 import { Link } from "./link.ts";
 import { anyAbove } from "./log-look.ts";
 import { base64Length, HEADER_LIMIT, HEADER_OVERHEAD } from "./props-header.ts";
@@ -85,6 +86,7 @@ export class JetStreamBus implements Bus {
   readonly #settlements: Settlements;
   readonly #cursors: Cursors;
   readonly #room: RoomWatch;
+  readonly #elections: Elections;
   #present: boolean = true;
   #incarnation: string;
   #lastSequence: Promise<number> | undefined;
@@ -128,7 +130,13 @@ export class JetStreamBus implements Bus {
       nextSubject: (queue) => this.#requests.subject(`CONSUMER.MSG.NEXT.${stream}.${queue}`),
       gone,
     });
-    this.#cursors = new Cursors(this.#requests, stream, this);
+    this.#cursors = new Cursors(this.#requests, stream, this, () => this.#delivering.isClustered);
+    this.#elections = new Elections({
+      link: this.#delivering,
+      stream,
+      elected: (queue) => listener.moved?.(queue),
+      logElected: () => this.#publisher.elected(),
+    });
     this.#incarnation = this.#identity();
   }
 
@@ -142,6 +150,7 @@ export class JetStreamBus implements Bus {
   /** Takes every pull back and stops. What is in flight is not waited for; the connections stay the caller's. */
   async close(): Promise<void> {
     this.#room.close();
+    this.#elections.close();
     await this.#pulls.close();
     this.#publisher.close();
     this.#publishing.close();
@@ -189,8 +198,8 @@ export class JetStreamBus implements Bus {
     this.#settlements.abandoned(queue, sequence, deliverySequence, "ack");
   }
 
-  async settled(queue: string): Promise<void> {
-    await this.#settlements.settled(queue);
+  async settled(queue: string): Promise<boolean> {
+    return await this.#settlements.settled(queue);
   }
 
   async logState(): Promise<LogState> {
@@ -231,8 +240,8 @@ export class JetStreamBus implements Bus {
     return await this.#cursors.count(filters, above);
   }
 
-  async anyAbove(filters: readonly string[], above: number): Promise<boolean> {
-    return await anyAbove(this.#requests, this.#options.stream, filters, above, () => this.lastSequence());
+  async anyAbove(filters: readonly string[], above: number, until?: number): Promise<boolean> {
+    return await anyAbove(this.#requests, this.#options.stream, filters, { above, until }, () => this.lastSequence());
   }
 
   async collect(filters: readonly string[], above: number): Promise<number> {

@@ -31,6 +31,8 @@ export const WINDOW_OCTETS: number = 32 * 1024 * 1024;
 const AGAIN = 0.75;
 const PROBE_MIN_MS = 50;
 const PROBE_MAX_MS = 1_000;
+/** How long a log's last leader may take to answer once it is known that it leads no more; an election takes longer. */
+const LAST_ANSWER_MS = 3_000;
 
 export interface PublisherListener {
   room(): void;
@@ -65,6 +67,8 @@ export class Publisher {
   /** The listener was told that the log has no leader. */
   #stalled: boolean = false;
   #stoppedAt = 0;
+  /** Sent below this number before the log lost its leader, as far as is known: not answered for much longer. */
+  #doubtful: { readonly below: number; readonly since: number } | undefined;
   #probeDelay = PROBE_MIN_MS;
   #probe: NodeJS.Timeout | undefined;
 
@@ -112,6 +116,11 @@ export class Publisher {
   up(): void {
     this.#flow();
     this.#flush();
+  }
+
+  /** Another server leads the log: what the last one was sent and has not answered is unknown after a moment. */
+  elected(): void {
+    this.#doubt();
   }
 
   close(): void {
@@ -186,6 +195,7 @@ export class Publisher {
       this.#options.log.warn({}, `publishes are held: the log answers ${why}`);
       this.#stalled = true;
       this.#options.listener.stalled(true);
+      this.#doubt();
     }
     this.#allAnswered();
   }
@@ -210,8 +220,14 @@ export class Publisher {
       this.#probe = undefined;
       this.#probeDelay = Math.min(this.#probeDelay * 2, PROBE_MAX_MS);
       const first = this.#state === "stalled" && this.#flying.count === 0 ? this.#held.shift() : undefined;
-      if (first !== undefined) this.#send(first);
+      if (first === undefined) return;
+      this.#send(first);
+      this.#doubt();
     }, this.#probeDelay);
+  }
+
+  #doubt(): void {
+    if (this.#flying.count > 0) this.#doubtful = { below: this.#flying.next, since: Date.now() };
   }
 
   /** Stored while stalled: there is a leader. */
@@ -250,6 +266,13 @@ export class Publisher {
         this.#flow();
         this.#flush();
       }
+    }
+    const doubtful = this.#doubtful;
+    if (doubtful !== undefined && now - doubtful.since > LAST_ANSWER_MS) {
+      this.#doubtful = undefined;
+      this.#giveUp(doubtful.below);
+      this.#allAnswered();
+      this.#flush();
     }
     this.#marks.push({ at: now, number: this.#flying.next });
     const mark = this.#marks[0];
