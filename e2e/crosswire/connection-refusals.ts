@@ -238,5 +238,8 @@ export const ELSEWHERE: Partial<Record<RefusalName, string>> = {
   forced: "the gateway's own stop: e2e/durability/restart.test.ts",
   bug: "a bug; that one is answered so is tried in packages/broker",
   "bus-silent": "a bus that is there and does not answer: packages/broker",
+  "too-many-in-namespace": "takes 50,000 queues; packages/broker and e2e/security try it with a lower limit",
+  "too-many-from-address": "packages/broker and e2e/security try it with a lower limit",
+  "too-many-of-user": "packages/broker and e2e/security try it with a lower limit",
   "too-many-connections": "takes 10,000 connections; packages/broker tries it with a lower limit",
 };

@@ -7,6 +7,7 @@
 import { peekProperty } from "@amqp/codec";
 import { openBucket } from "@amqp/topology";
 import { ROOT } from "@amqp/translator";
+import type { Counters } from "./amqp091/census.ts";
 import { AnonymousDoorkeeper } from "./auth/anonymous.ts";
 import { JwtDoorkeeper } from "./auth/jwt.ts";
 import { openKeys } from "./auth/keys.ts";
@@ -52,6 +53,8 @@ export type AuthOptions = { readonly kind: "none" } | ({ readonly kind: "jwt"; r
 export interface BrokerHandle {
   /** Opens a port; rejects where it is taken. */
   listen(options: ListenOptions): Promise<Listening>;
+  /** What its ports have seen and refused, since it was opened; plain numbers, to be shown wherever one likes. */
+  counters(): Counters;
   /** Stops accepting, closes every connection with 320 and `reason`, requeues what they held, leaves the bus clean. */
   close(reason?: string): Promise<void>;
   /**
@@ -84,6 +87,7 @@ export async function openBroker(options: OpenOptions): Promise<BrokerHandle> {
   const server = new Server(doorkeeper, log);
   return {
     listen: (where) => server.listen(where),
+    counters: () => server.counters(),
     lost,
     close: async (reason = "the broker is stopping") => {
       await server.close(reason);
