@@ -174,13 +174,15 @@ describe("more than its share", () => {
     await socket.channel(1);
     socket.send(1, "queue.declare", { queue: "q0", durable: true }); // what is there may be declared again
     await socket.expect("queue.declare-ok");
+    socket.send(1, "exchange.declare", { exchange: "d", type: "direct" });
+    await socket.expect("exchange.declare-ok");
     for (let key = 0; key < 5; key++) {
-      socket.send(1, "queue.bind", { queue: "q0", exchange: "amq.direct", routingKey: `${key}` });
+      socket.send(1, "queue.bind", { queue: "q0", exchange: "d", routingKey: `${key}` });
       const answer = await socket.next();
       if (answer.kind === "method" && answer.method.name === "channel.close")
         throw new Error(answer.method.fields.replyText);
     }
-    socket.send(1, "queue.bind", { queue: "q0", exchange: "amq.direct", routingKey: "one too many" });
+    socket.send(1, "queue.bind", { queue: "q0", exchange: "d", routingKey: "one-too-many" });
     expect(await socket.expect("channel.close")).toMatchObject({ replyCode: 506 });
     socket.destroy();
   });
