@@ -1,7 +1,7 @@
 // A tenant who writes into every field of AMQP what could reach beyond his own: other tenants' names, NATS's wildcards
 // and its own subjects, lines of its protocol. Nothing of it appears on the bus outside his own namespace, and what
 // another tenant has stays as it was, octet for octet. issue 4, part 5.
-import { encodeProperties, fromPlain, methodFrame } from "@amqp/codec";
+import { fromPlain, methodFrame } from "@amqp/codec";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import { connect, type Msg, type NatsConnection } from "@nats-io/transport-node";
@@ -166,6 +166,9 @@ const PUBLISHES: readonly ((socket: AmqpSocket, word: string) => void)[] = [
     }),
 ];
 
+/** How many attacks were answered: by a refusal, or done. */
+let answered = 0;
+
 /** Runs a command on a fresh connection as `acme`; a refusal is fine, a bug is not. */
 async function attack(act: (socket: AmqpSocket) => void): Promise<void> {
   const socket = await AmqpSocket.open(at, await as("acme"));
@@ -177,6 +180,7 @@ async function attack(act: (socket: AmqpSocket) => void): Promise<void> {
     if (answer.kind === "closed") break;
     if (answer.kind !== "method") continue;
     const { name, fields } = answer.method;
+    answered++;
     if (name === "basic.qos-ok") break;
     if (name === "channel.close" || name === "connection.close") {
       expect(answer.method.fields.replyCode, JSON.stringify(fields)).not.toBe(541);
@@ -201,7 +205,9 @@ async function withstands(attacks: () => Promise<void>): Promise<void> {
   await prepare();
   const before = await treasure();
   seen.length = 0;
+  answered = 0;
   await attacks();
+  expect(answered).toBeGreaterThan(100);
   await bus.flush();
   expect(await treasure()).toEqual(before);
   // The bus stores and hands on what was published under his own subjects, and deliveries under inboxes of the gateway.
@@ -283,10 +289,4 @@ describe("another tenant's queue", () => {
     }
     owner.destroy();
   });
-});
-
-it("writes properties that are lines of NATS's protocol as octets, not as lines", () => {
-  // The attack above is one: properties travel as base64 in one header.
-  const octets = encodeProperties({ replyTo: "a\r\nPUB x 1\r\n" });
-  expect(Buffer.from(octets).toString("base64")).not.toMatch(/[\r\n]/);
 });
