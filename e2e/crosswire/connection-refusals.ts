@@ -222,6 +222,48 @@ export const CONNECTION: Partial<Record<RefusalName, readonly Case[]>> = {
       },
     },
   ],
+  "too-many-connections": [
+    {
+      when: "opens one more than there may be",
+      from: "socket",
+      method: "connection.open",
+      says: /connection limit \(1\) is reached/,
+      env: { AMQP_MAX_CONNECTIONS: "1" },
+      provoke: async (scene) => {
+        await scene.another();
+        await tune(scene, {});
+        scene.socket.send(0, "connection.open", { virtualHost: "/" });
+      },
+    },
+  ],
+  "too-many-from-address": [
+    {
+      when: "opens one more than its address may have",
+      from: "socket",
+      method: "connection.open",
+      says: /connection limit \(1\) of this address is reached; close other connections first/,
+      env: { AMQP_MAX_CONNECTIONS_PER_ADDRESS: "1" },
+      provoke: async (scene) => {
+        await scene.another();
+        await tune(scene, {});
+        scene.socket.send(0, "connection.open", { virtualHost: "/" });
+      },
+    },
+  ],
+  "too-many-of-user": [
+    {
+      when: "opens one more than its user may have",
+      from: "socket",
+      method: "connection.open",
+      says: /connection limit \(1\) of this user is reached; close other connections first/,
+      env: { AMQP_MAX_CONNECTIONS_PER_USER: "1" },
+      provoke: async (scene) => {
+        await scene.another();
+        await tune(scene, {});
+        scene.socket.send(0, "connection.open", { virtualHost: "/" });
+      },
+    },
+  ],
   "too-much-assembling": [
     {
       when: "announces 140 MiB on twenty channels",
@@ -238,8 +280,6 @@ export const ELSEWHERE: Partial<Record<RefusalName, string>> = {
   forced: "the gateway's own stop: e2e/durability/restart.test.ts",
   bug: "a bug; that one is answered so is tried in packages/broker",
   "bus-silent": "a bus that is there and does not answer: packages/broker",
-  "too-many-in-namespace": "takes 50,000 queues; packages/broker and e2e/security try it with a lower limit",
-  "too-many-from-address": "packages/broker and e2e/security try it with a lower limit",
-  "too-many-of-user": "packages/broker and e2e/security try it with a lower limit",
-  "too-many-connections": "takes 10,000 connections; packages/broker tries it with a lower limit",
+  "login-expired": "takes a token: e2e/security/modes.test.ts",
+  "secret-refused": "takes a token: e2e/security/modes.test.ts",
 };

@@ -4,6 +4,7 @@
 
 import { REFUSALS, type RefusalName } from "@amqp/broker";
 import { describe, expect, it } from "vitest";
+import { startGateway } from "../harness/gateway.ts";
 import { target } from "../harness/target.ts";
 import { CONNECTION, ELSEWHERE } from "./connection-refusals.ts";
 import { NOT_IMPLEMENTED } from "./not-implemented.ts";
@@ -17,7 +18,10 @@ describe.each(Object.entries(CASES) as [RefusalName, readonly Case[]][])("%s", (
   it.concurrent.each(cases.map((refused) => [refused.when, refused] as const))(
     "a client that %s",
     async (_, refused) => {
-      await checkRefusal(await target(), name, refused);
+      if (refused.env === undefined) return await checkRefusal(await target(), name, refused);
+      const gateway = await startGateway({ env: refused.env });
+      await checkRefusal({ host: "127.0.0.1", port: gateway.port }, name, refused);
+      await gateway.stop();
     },
   );
 });

@@ -219,17 +219,57 @@ export const WRONG: Partial<Record<RefusalName, readonly Case[]>> = {
         socket.publish(1, { routingKey: name() }, "x", { headers: fromPlain({ long: "x".repeat(60_000) }) }),
     },
   ],
+  "too-many-in-namespace": [
+    {
+      when: "declares a queue more than there may be, however many connections made them",
+      method: "queue.declare",
+      says: /this namespace has 5 queues, the limit; delete some, or raise the limit/,
+      env: { AMQP_MAX_NAMESPACE_QUEUES: "5" },
+      provoke: async (scene) => {
+        const other = await scene.another();
+        for (let queue = 0; queue < 5; queue++) {
+          other.send(1, "queue.declare", { queue: scene.name(), exclusive: true });
+          await other.expect("queue.declare-ok");
+        }
+        scene.socket.send(1, "queue.declare", { queue: scene.name(), exclusive: true });
+      },
+    },
+  ],
   "too-many": [
     {
-      when: "starts 10,001 consumers",
+      when: "starts a consumer more than it may have",
       method: "basic.consume",
-      says: /10000 consumers, the limit; use another connection/,
-      within: 30_000,
+      says: /has 50 consumers, the limit; use another connection/,
+      env: { AMQP_MAX_CONSUMERS: "50" },
       provoke: async (scene) => {
         const queue = await newQueue(scene, { exclusive: true });
-        for (let tag = 0; tag <= 10_000; tag++) {
+        for (let tag = 0; tag <= 50; tag++) {
           scene.socket.send(1, "basic.consume", { queue, consumerTag: `${tag}`, nowait: true });
         }
+      },
+    },
+    {
+      when: "declares a queue more than it may have",
+      method: "queue.declare",
+      says: /has 5 queues, the limit; use another connection/,
+      env: { AMQP_MAX_QUEUES: "5" },
+      provoke: async (scene) => {
+        for (let queue = 0; queue < 5; queue++) await newQueue(scene, { exclusive: true });
+        scene.socket.send(1, "queue.declare", { queue: scene.name(), exclusive: true });
+      },
+    },
+    {
+      when: "binds more often than it may",
+      method: "queue.bind",
+      says: /has 5 bindings, the limit; use another connection/,
+      env: { AMQP_MAX_BINDINGS: "5" },
+      provoke: async (scene) => {
+        const [queue, exchange] = [await newQueue(scene, { exclusive: true }), await newExchange(scene, "direct")];
+        for (let key = 0; key < 5; key++) {
+          scene.socket.send(1, "queue.bind", { queue, exchange, routingKey: `${key}` });
+          await scene.socket.expect("queue.bind-ok");
+        }
+        scene.socket.send(1, "queue.bind", { queue, exchange, routingKey: "one more" });
       },
     },
   ],

@@ -24,7 +24,7 @@ export function readLimits(given: Gathered): Partial<Limits> {
     namespaceBindings: count("maxNamespaceBindings"),
     messageSize: octets("maxMessageSize"),
     unsent: octets("maxUnsent"),
-    laneOctets: octets("maxUnconfirmed"),
+    laneOctets: octets("maxWaiting"),
     // AMQP 4.2.3: no peer may be offered less than frame-min-size.
     frameMax: integer(required(given, "frameMax"), 4096, 16 * 1024 * 1024),
     heartbeat: integer(required(given, "heartbeat"), 0, 65_535),

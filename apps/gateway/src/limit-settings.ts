@@ -2,7 +2,7 @@
  * The settings of limits, as data. Used by settings.ts, whose table they are part of, and limit-config.ts. Separate so
  * that one file holds what bounds a client.
  */
-import { DEFAULT_LIMITS } from "@amqp/broker";
+import { DEFAULT_LIMITS, UNCONFIRMED_OCTETS } from "@amqp/broker";
 import type { Setting } from "./settings.ts";
 
 /** The name of a setting that bounds clients. */
@@ -22,6 +22,7 @@ export type LimitSettingName =
   | "maxNamespaceBindings"
   | "maxMessageSize"
   | "maxUnsent"
+  | "maxWaiting"
   | "maxUnconfirmed"
   | "handshakeOctets"
   | "loginDelay";
@@ -32,7 +33,7 @@ export const LIMIT_SETTINGS: Readonly<Record<LimitSettingName, Setting>> = {
     flag: "--max-connections",
     value: "COUNT",
     fallback: `${DEFAULT_LIMITS.connections}`,
-    about: "open connections of each worker",
+    about: "open connections of each worker, over all ports",
   },
   maxConnectionsPerAddress: {
     env: "AMQP_MAX_CONNECTIONS_PER_ADDRESS",
@@ -111,12 +112,19 @@ export const LIMIT_SETTINGS: Readonly<Record<LimitSettingName, Setting>> = {
     fallback: `${DEFAULT_LIMITS.unsent}`,
     about: "what one connection may leave unread before its commands wait; deliveries stop at 1 MiB",
   },
+  maxWaiting: {
+    env: "AMQP_MAX_WAITING",
+    flag: "--max-waiting",
+    value: "OCTETS",
+    fallback: `${DEFAULT_LIMITS.laneOctets}`,
+    about: "bodies of one connection that wait behind another command before it is not read",
+  },
   maxUnconfirmed: {
     env: "AMQP_MAX_UNCONFIRMED",
     flag: "--max-unconfirmed",
     value: "OCTETS",
-    fallback: `${DEFAULT_LIMITS.laneOctets}`,
-    about: "bodies of one connection that wait for the bus before its socket is not read",
+    fallback: `${UNCONFIRMED_OCTETS}`,
+    about: "publishes of each worker that the bus has not confirmed before publishers are not read",
   },
   frameMax: {
     env: "AMQP_FRAME_MAX",

@@ -54,6 +54,7 @@ describe("defaults", () => {
         heartbeat: 60,
         handshake: 10_000,
       },
+      unconfirmed: 33_554_432,
       logLevel: "info",
       warnings: [],
     });
@@ -229,7 +230,7 @@ describe("the address", () => {
 
 describe("limits", () => {
   it("are what is set, times in seconds", () => {
-    const { limits, busTimeout, workers } = config(["--workers", "3", "--heartbeat=0"], {
+    const { limits, busTimeout, workers, unconfirmed } = config(["--workers", "3", "--heartbeat=0"], {
       AMQP_MAX_CONNECTIONS: "7",
       AMQP_MAX_CHANNELS: "8",
       AMQP_MAX_CONSUMERS: "9",
@@ -245,11 +246,13 @@ describe("limits", () => {
       AMQP_MAX_NAMESPACE_BINDINGS: "16",
       AMQP_MAX_MESSAGE_SIZE: "17",
       AMQP_MAX_UNSENT: "18",
-      AMQP_MAX_UNCONFIRMED: "19",
+      AMQP_MAX_WAITING: "19",
+      AMQP_MAX_UNCONFIRMED: "20",
       AMQP_HANDSHAKE_OCTETS: "4097",
       AMQP_LOGIN_DELAY: "0",
     });
     expect({ workers, busTimeout }).toEqual({ workers: 3, busTimeout: 5000 });
+    expect(unconfirmed).toBe(20);
     expect(limits).toEqual({
       connections: 7,
       channelMax: 8,

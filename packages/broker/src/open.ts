@@ -39,6 +39,8 @@ export interface OpenOptions {
   readonly domain?: string;
   /** Milliseconds that the bus may be away before connections are closed; 30,000 by default. */
   readonly busTimeout?: number;
+  /** Octets of publishes that the bus has not confirmed, above which publishers are not read; 32 MiB by default. */
+  readonly unconfirmed?: number;
   /** Who may connect; by default anybody. */
   readonly auth?: AuthOptions;
   readonly log: Log;
@@ -73,7 +75,8 @@ export async function openBroker(options: OpenOptions): Promise<BrokerHandle> {
   const tokens = auth.kind === "jwt" ? new Tokens(await openKeys(auth.keys, { log }), auth) : undefined;
   const listener = new BusListeners();
   const common = { publishing, delivering, stream, root: ROOT, busTimeout, listener, log };
-  const bus = await openBus({ ...common, ...replicas, ...maxBytes, ...domain });
+  const unconfirmed = options.unconfirmed === undefined ? {} : { unconfirmed: options.unconfirmed };
+  const bus = await openBus({ ...common, ...unconfirmed, ...replicas, ...maxBytes, ...domain });
   const bucket = await openBucket(publishing, { name, ...replicas, ...domain });
   const peers = new NatsPeers(publishing, name);
   let lose: (error: Error) => void = () => undefined;

@@ -68,8 +68,9 @@ export class Publishing {
     const refusal = this.#checkProperties(content.properties);
     if (refusal !== undefined) return refusal;
     const { confirms } = this.#channel;
+    const isUnsure = fields.mandatory && this.#caughtUp < content.arrival;
+    if (isUnsure && !(this.#verbs.isCurrent && this.#verbs.routable(route))) return this.#again(fields, content);
     if (fields.mandatory && !this.#verbs.routable(route)) {
-      if (this.#caughtUp < content.arrival) return this.#again(fields, content);
       this.#channel.returnUnroutable(fields, content);
       confirms.returned(confirms.open());
       return undefined;

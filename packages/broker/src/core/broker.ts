@@ -112,7 +112,8 @@ export class Broker implements Verbs {
     const cursors: Cursors = new Cursors(bus, topology, {
       expirationOf: options.expirationOf,
       suspectBelow: boot.suspectBelow,
-      holdsLease: () => presence.held() && presence.id === this.#acting,
+      holdsLease: () => this.#acts(),
+      isAlone: () => this.#core.fleet.others.length === 0,
       heldElsewhere: (queue) => this.#core.fleet.heldElsewhere(queue),
       sweep: async (queue) => (await this.#lead.run("sweep", { queue })).written,
       note: (text) => log.warn({}, text),
@@ -264,6 +265,11 @@ export class Broker implements Verbs {
     return { kind: "route", exchange, routingKey, exchangeKind: declared?.kind ?? "direct", subject };
   }
 
+  get isCurrent(): boolean {
+    // Without the bus nothing changes, and nothing can be asked.
+    return this.#acts() || !this.#core.bus.present;
+  }
+
   routable(route: Route): boolean {
     return this.#core.topology.routes(route.exchange, route.routingKey, route.subject);
   }
@@ -316,6 +322,10 @@ export class Broker implements Verbs {
 
   leave(frontEnd: FrontEnd): void {
     this.#health.leave(frontEnd);
+  }
+
+  #acts(): boolean {
+    return this.#presence.held() && this.#presence.id === this.#acting;
   }
 
   #asker(session: Session): Asker {
