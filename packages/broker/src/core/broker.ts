@@ -116,6 +116,7 @@ export class Broker implements Verbs {
       isAlone: () => this.#core.fleet.others.length === 0,
       heldElsewhere: (queue) => this.#core.fleet.heldElsewhere(queue),
       sweep: async (queue) => (await this.#lead.run("sweep", { queue })).written,
+      doubt: async (queue, upTo) => void (await this.#lead.run("doubt", { queue, upTo })),
       note: (text) => log.warn({}, text),
     });
     const fleet = new Fleet(topology, cursors, peers, () => presence.id, log);

@@ -58,7 +58,7 @@ export class QueueCursor {
     const holdsLease = (): boolean => options.holdsLease();
     this.#held = new HeldDeliveries(bus, holdsLease);
     this.#settling = new Settling(name, bus, holdsLease);
-    this.#redelivery = new Redelivery(options.suspectBelow);
+    this.#redelivery = new Redelivery(Math.max(options.suspectBelow, topology.queue(name)?.suspect ?? 0));
     const lost = (): void => void this.#recover(++this.#recovery);
     this.#dealing = new Dealing(name, bus, topology, options, this.#held, this.#settling, this.#redelivery, lost);
     this.#pulling = new Pulling(name, bus, this.#dealing);
@@ -261,7 +261,11 @@ export class QueueCursor {
       try {
         const written = await this.#options.sweep(this.name);
         if (recovery !== this.#recovery) return;
-        if (this.#restarted) this.#redelivery.suspect(written);
+        if (this.#restarted && written > 0) {
+          this.#redelivery.suspect(written);
+          await this.#options.doubt(this.name, written);
+          if (recovery !== this.#recovery) return;
+        }
         this.#restarted = false;
         break;
       } catch {
