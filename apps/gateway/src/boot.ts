@@ -91,11 +91,12 @@ async function startBus({ bus }: Config, log: Logger, steps: Steps): Promise<Con
 }
 
 function brokerOptions(config: ConfigOnBus): Omit<OpenOptions, "publishing" | "delivering" | "log"> {
-  const { stream, bucket, busTimeout, bus, auth } = config;
+  const { stream, bucket, busTimeout, unconfirmed, bus, auth } = config;
   return {
     stream,
     bucket,
     busTimeout,
+    unconfirmed,
     auth,
     ...(config.streamReplicas === undefined ? {} : { replicas: config.streamReplicas }),
     ...(config.streamMaxBytes === undefined ? {} : { maxBytes: config.streamMaxBytes }),

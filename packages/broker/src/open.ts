@@ -7,6 +7,7 @@
 import { peekProperty } from "@amqp/codec";
 import { openBucket } from "@amqp/topology";
 import { ROOT } from "@amqp/translator";
+import type { Counters } from "./amqp091/census.ts";
 import { AnonymousDoorkeeper } from "./auth/anonymous.ts";
 import { JwtDoorkeeper } from "./auth/jwt.ts";
 import { openKeys } from "./auth/keys.ts";
@@ -38,6 +39,8 @@ export interface OpenOptions {
   readonly domain?: string;
   /** Milliseconds that the bus may be away before connections are closed; 30,000 by default. */
   readonly busTimeout?: number;
+  /** Octets of publishes that the bus has not confirmed, above which publishers are not read; 32 MiB by default. */
+  readonly unconfirmed?: number;
   /** Who may connect; by default anybody. */
   readonly auth?: AuthOptions;
   readonly log: Log;
@@ -52,6 +55,8 @@ export type AuthOptions = { readonly kind: "none" } | ({ readonly kind: "jwt"; r
 export interface BrokerHandle {
   /** Opens a port; rejects where it is taken. */
   listen(options: ListenOptions): Promise<Listening>;
+  /** What its ports have seen and refused, since it was opened; plain numbers, to be shown wherever one likes. */
+  counters(): Counters;
   /** Stops accepting, closes every connection with 320 and `reason`, requeues what they held, leaves the bus clean. */
   close(reason?: string): Promise<void>;
   /**
@@ -70,7 +75,8 @@ export async function openBroker(options: OpenOptions): Promise<BrokerHandle> {
   const tokens = auth.kind === "jwt" ? new Tokens(await openKeys(auth.keys, { log }), auth) : undefined;
   const listener = new BusListeners();
   const common = { publishing, delivering, stream, root: ROOT, busTimeout, listener, log };
-  const bus = await openBus({ ...common, ...replicas, ...maxBytes, ...domain });
+  const unconfirmed = options.unconfirmed === undefined ? {} : { unconfirmed: options.unconfirmed };
+  const bus = await openBus({ ...common, ...unconfirmed, ...replicas, ...maxBytes, ...domain });
   const bucket = await openBucket(publishing, { name, ...replicas, ...domain });
   const peers = new NatsPeers(publishing, name);
   let lose: (error: Error) => void = () => undefined;
@@ -84,6 +90,7 @@ export async function openBroker(options: OpenOptions): Promise<BrokerHandle> {
   const server = new Server(doorkeeper, log);
   return {
     listen: (where) => server.listen(where),
+    counters: () => server.counters(),
     lost,
     close: async (reason = "the broker is stopping") => {
       await server.close(reason);

@@ -78,6 +78,11 @@ export class Topology {
     return this.#mirror.version;
   }
 
+  /** How many queues there are, in any state, and how many records of bindings. */
+  get size(): { readonly queues: number; readonly bindings: number } {
+    return this.#mirror.size;
+  }
+
   /** The highest revision of the bucket that is in the mirror. */
   get revision(): number {
     return this.#mirror.revision;

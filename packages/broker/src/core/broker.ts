@@ -264,6 +264,10 @@ export class Broker implements Verbs {
     return this.#lead.run("unbind", { asker: this.#asker(session), binding });
   }
 
+  get size(): { readonly queues: number; readonly bindings: number } {
+    return this.#core.topology.size;
+  }
+
   get topologyVersion(): number {
     return this.#core.topology.version;
   }

@@ -49,6 +49,8 @@ export interface BusOptions {
   readonly log: Log;
   /** How long a publish may wait for a leader or an answer, and a reading request for its own, milliseconds. */
   readonly busTimeout?: number;
+  /** Octets of publishes under way above which there is no room; {@link WINDOW_OCTETS} by default. */
+  readonly unconfirmed?: number;
   /** How long a changing request may take, milliseconds: below the lease (design §4). */
   readonly writeTimeout?: number;
   /** How long a waiting pull lives, milliseconds: no longer than the lease (design §6). */
@@ -110,6 +112,7 @@ export class JetStreamBus implements Bus {
       log,
     });
     this.#publisher = new Publisher({
+      ...(options.unconfirmed === undefined ? {} : { windowOctets: options.unconfirmed }),
       link: this.#publishing,
       listener: {
         room: () => listener.room(),

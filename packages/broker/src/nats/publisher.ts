@@ -48,6 +48,8 @@ export interface PublisherOptions {
   readonly inboxPrefix: string;
   /** How long a publish may be held or unanswered, milliseconds. */
   readonly timeout: number;
+  /** Octets under way above which there is no room; {@link WINDOW_OCTETS} by default. */
+  readonly windowOctets?: number;
   readonly log: Log;
 }
 
@@ -56,6 +58,7 @@ export class Publisher {
   readonly #header: PropsHeader = new PropsHeader();
   readonly #flying: InFlight = new InFlight();
   readonly #held: Queue<Publish> = new Queue();
+  readonly #windowOctets: number;
   readonly #inbox: string;
   readonly #replies: WireSubscription;
   readonly #tick: NodeJS.Timeout;
@@ -74,6 +77,7 @@ export class Publisher {
 
   constructor(options: PublisherOptions) {
     this.#options = options;
+    this.#windowOctets = options.windowOctets ?? WINDOW_OCTETS;
     // Short, for it is written and parsed with every message.
     this.#inbox = `${options.inboxPrefix}.${randomBytes(6).toString("base64url")}.`;
     this.#replies = options.link.wire.subscribe(
@@ -134,7 +138,7 @@ export class Publisher {
   }
 
   #isWindowFull(part: number): boolean {
-    return this.#flying.count >= WINDOW_MESSAGES * part || this.#flying.octets >= WINDOW_OCTETS * part;
+    return this.#flying.count >= WINDOW_MESSAGES * part || this.#flying.octets >= this.#windowOctets * part;
   }
 
   #send(publish: Publish): void {
