@@ -56,6 +56,8 @@ export interface Config {
   readonly workers: number;
   /** What clients may have and cost. */
   readonly limits: Partial<Limits>;
+  /** Octets of publishes that the bus has not confirmed before publishers are not read. */
+  readonly unconfirmed: number;
   readonly logLevel: LogLevel;
   /** Lines to log as warnings before anything is served. */
   readonly warnings: readonly string[];
@@ -121,6 +123,7 @@ function readConfig(given: Gathered, machine: Machine): Config {
     busTimeout: integer(required(given, "busTimeout"), 1, 86_400) * 1000,
     workers: integer(required(given, "workers"), 1, 64),
     limits: readLimits(given),
+    unconfirmed: integer(required(given, "maxUnconfirmed"), 1, Number.MAX_SAFE_INTEGER),
     logLevel,
     warnings,
   };

@@ -174,6 +174,11 @@ export const REFUSALS = {
     scope: "channel",
     text: "this connection has {present} {text}, the limit; use another connection or raise the limit",
   },
+  "too-many-in-namespace": {
+    code: 506,
+    scope: "channel",
+    text: "this namespace has {present} {text}, the limit; delete some, or raise the limit",
+  },
   "too-much-assembling": {
     code: 506,
     scope: "connection",
@@ -183,6 +188,16 @@ export const REFUSALS = {
     code: 530,
     scope: "connection",
     text: "access to vhost '/' refused: connection limit ({present}) is reached; close other connections first",
+  },
+  "too-many-from-address": {
+    code: 530,
+    scope: "connection",
+    text: "access to vhost '/' refused: connection limit ({present}) of this address is reached; close other connections first",
+  },
+  "too-many-of-user": {
+    code: 530,
+    scope: "connection",
+    text: "access to vhost '/' refused: connection limit ({present}) of this user is reached; close other connections first",
   },
   // The handshake.
   "login-refused": {

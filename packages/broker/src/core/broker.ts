@@ -55,6 +55,9 @@ export interface BrokerOptions {
   expirationOf(properties: Properties): number | undefined;
 }
 
+/** Milliseconds until the exclusive queues of a connection that ended are tried to be deleted again. */
+const CLOSE_AGAIN = 2_000;
+
 export class Broker implements Verbs {
   readonly #core: Core;
   readonly #health: Health;
@@ -139,7 +142,7 @@ export class Broker implements Verbs {
       queueChanged: (name, queue) => cursors.queueChanged(name, queue),
       replicaChanged: (id, alive) => {
         if (!alive) {
-          fleet.replicaGone();
+          fleet.replicaGone(id);
           void this.#leader.replicaGone(id);
         }
       },
@@ -147,7 +150,11 @@ export class Broker implements Verbs {
         if (id === undefined) void leadership.seek();
       },
     });
-    health.attach({ away: () => cursors.away(), back: (restarted) => cursors.back(restarted) });
+    health.attach({
+      away: () => cursors.away(),
+      back: (restarted) => cursors.back(restarted),
+      moved: (queue) => cursors.present(queue)?.moved(),
+    });
   }
 
   /**
@@ -199,7 +206,15 @@ export class Broker implements Verbs {
   async closeSession(session: Session): Promise<void> {
     const names = [...(this.#exclusive.get(session.id) ?? [])];
     this.#exclusive.delete(session.id);
-    if (names.length > 0) await this.#lead.run("deleteOwned", { asker: this.#asker(session), names });
+    if (names.length === 0) return;
+    try {
+      await this.#lead.run("deleteOwned", { asker: this.#asker(session), names });
+    } catch (error) {
+      // The bus is silent: nobody but this replica deletes them while it lives.
+      this.#exclusive.set(session.id, new Set(names));
+      setTimeout(() => void this.closeSession(session).catch(() => undefined), CLOSE_AGAIN).unref();
+      throw error;
+    }
   }
 
   declareExchange(spec: ExchangeSpec): Promise<Refusal | undefined> {
@@ -250,6 +265,10 @@ export class Broker implements Verbs {
 
   unbind(session: Session, binding: BindingSpec): Promise<Refusal | undefined> {
     return this.#lead.run("unbind", { asker: this.#asker(session), binding });
+  }
+
+  get size(): { readonly queues: number; readonly bindings: number } {
+    return this.#core.topology.size;
   }
 
   get topologyVersion(): number {
@@ -346,6 +365,7 @@ export class Broker implements Verbs {
       },
       lapsed: () => {
         this.#health.absent();
+        this.#core.fleet.returned();
         void this.#leadership.resign();
       },
       renamed: (former) => this.#renamed(former),
@@ -360,6 +380,7 @@ export class Broker implements Verbs {
       this.#acting = this.#presence.id;
       this.#core.cursors.regained(this.#core.fleet.others.length > 0);
     }
+    this.#core.fleet.returned();
     await this.#leadership.seek();
     for (const before of former) await this.#lead.run("renamed", { before, after: this.#presence.id });
     await this.#consumption.tellAgain();

@@ -103,6 +103,7 @@ export class Queues {
   /** A replica's new id owns what its old one did and nobody deleted yet. */
   async renamed(before: string, after: string): Promise<void> {
     const { topology, lanes } = this.#core;
+    this.#consumers.renamed(before, after);
     const owned = [...topology.queues()].filter(({ exclusive }) => exclusive?.replica === before);
     await Promise.all(
       owned.map(({ name }) =>

@@ -22,7 +22,12 @@ import type {
 import type { Log } from "../core/log.ts";
 import type { Properties } from "../core/message.ts";
 import { Cursors } from "./cursors.ts";
+<<<<<<< HEAD
 import { Link, type LinkListener } from "./link.ts";
+=======
+import { Elections } from "./elections.ts";
+import { Link } from "./link.ts";
+>>>>>>> main
 import { anyAbove } from "./log-look.ts";
 import { base64Length, HEADER_LIMIT, HEADER_OVERHEAD } from "./props-header.ts";
 import { Publisher } from "./publisher.ts";
@@ -52,6 +57,8 @@ export interface BusOptions {
   readonly log: Log;
   /** How long a publish may wait for a leader or an answer, and a reading request for its own, milliseconds. */
   readonly busTimeout?: number;
+  /** Octets of publishes under way above which there is no room; {@link WINDOW_OCTETS} by default. */
+  readonly unconfirmed?: number;
   /** How long a changing request may take, milliseconds: below the lease (design §4). */
   readonly writeTimeout?: number;
   /** How long a waiting pull lives, milliseconds: no longer than the lease (design §6). */
@@ -91,6 +98,7 @@ export class JetStreamBus implements Bus {
   readonly #settlements: Settlements;
   readonly #cursors: Cursors;
   readonly #room: RoomWatch;
+  readonly #elections: Elections;
   #present: boolean = true;
   #incarnation: string;
   #lastSequence: Promise<number> | undefined;
@@ -119,6 +127,7 @@ export class JetStreamBus implements Bus {
       log,
     });
     this.#publisher = new Publisher({
+      ...(options.unconfirmed === undefined ? {} : { windowOctets: options.unconfirmed }),
       link: this.#publishing,
       listener: {
         room: () => listener.room(),
@@ -139,7 +148,13 @@ export class JetStreamBus implements Bus {
       nextSubject: (queue) => this.#requests.subject(`CONSUMER.MSG.NEXT.${stream}.${queue}`),
       gone,
     });
-    this.#cursors = new Cursors(this.#requests, stream, this);
+    this.#cursors = new Cursors(this.#requests, stream, this, () => this.#delivering.isClustered);
+    this.#elections = new Elections({
+      link: this.#delivering,
+      stream,
+      elected: (queue) => listener.moved?.(queue),
+      logElected: () => this.#publisher.elected(),
+    });
     this.#incarnation = this.#identity();
   }
 
@@ -153,6 +168,7 @@ export class JetStreamBus implements Bus {
   /** Takes every pull back and stops. What is in flight is not waited for; the connections stay the caller's. */
   async close(): Promise<void> {
     this.#room.close();
+    this.#elections.close();
     await this.#pulls.close();
     this.#publisher.close();
     this.#publishing.close();
@@ -201,8 +217,8 @@ export class JetStreamBus implements Bus {
     this.#settlements.abandoned(queue, sequence, deliverySequence, "ack");
   }
 
-  async settled(queue: string): Promise<void> {
-    await this.#settlements.settled(queue);
+  async settled(queue: string): Promise<boolean> {
+    return await this.#settlements.settled(queue);
   }
 
   async logState(): Promise<LogState> {
@@ -243,8 +259,8 @@ export class JetStreamBus implements Bus {
     return await this.#cursors.count(filters, above);
   }
 
-  async anyAbove(filters: readonly string[], above: number): Promise<boolean> {
-    return await anyAbove(this.#requests, this.#options.stream, filters, above, () => this.lastSequence());
+  async anyAbove(filters: readonly string[], above: number, until?: number): Promise<boolean> {
+    return await anyAbove(this.#requests, this.#options.stream, filters, { above, until }, () => this.lastSequence());
   }
 
   async collect(filters: readonly string[], above: number): Promise<number> {

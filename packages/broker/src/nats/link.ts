@@ -50,6 +50,11 @@ export class Link {
     return this.#serverId;
   }
 
+  /** Whether the server is one of several that lead in turn. */
+  get isClustered(): boolean {
+    return this.connection.info?.cluster !== undefined;
+  }
+
   /** Octets of headers and payload together that the server takes. */
   get maxPayload(): number {
     return this.#maxPayload;
