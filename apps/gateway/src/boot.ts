@@ -114,22 +114,13 @@ async function startBus({ bus }: Config, log: Logger, steps: Steps): Promise<Con
   return { kind: "servers", servers: [url], tls: undefined, login: { kind: "none" }, domain: undefined };
 }
 
-<<<<<<< HEAD
 function placeOptions(config: ConfigOnBus): Omit<PlaceOptions, "log"> {
-  const { stream, bucket, busTimeout, bus } = config;
-=======
-function brokerOptions(config: ConfigOnBus): Omit<OpenOptions, "publishing" | "delivering" | "log"> {
-  const { stream, bucket, busTimeout, unconfirmed, bus, auth } = config;
->>>>>>> main
+  const { stream, bucket, busTimeout, unconfirmed, bus } = config;
   return {
     stream,
     bucket,
     busTimeout,
-<<<<<<< HEAD
-=======
     unconfirmed,
-    auth,
->>>>>>> main
     ...(config.streamReplicas === undefined ? {} : { replicas: config.streamReplicas }),
     ...(config.streamMaxBytes === undefined ? {} : { maxBytes: config.streamMaxBytes }),
     ...(bus.domain === undefined ? {} : { domain: bus.domain }),

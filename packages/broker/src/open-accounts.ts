@@ -70,10 +70,18 @@ async function openHome(
   { publishing, delivering }: Pick<BusPair, "publishing" | "delivering">,
   lose: (error: Error) => void,
 ): Promise<Home> {
-  const { stream = "AMQP", bucket: bucketName = "amqp", busTimeout = 30_000, replicas, maxBytes, domain } = options;
+  const {
+    stream = "AMQP",
+    bucket: bucketName = "amqp",
+    busTimeout = 30_000,
+    replicas,
+    maxBytes,
+    domain,
+    unconfirmed,
+  } = options;
   const log = logOf(options.log, { account: name });
   const listener = new BusListeners();
-  const kept = { stream, root: ROOT, replicas, maxBytes, domain, busTimeout };
+  const kept = { stream, root: ROOT, replicas, maxBytes, domain, unconfirmed, busTimeout };
   const bus = await openBus({ publishing, delivering, ...kept, listener, log });
   const bucket = await openBucket(publishing, {
     name: bucketName,

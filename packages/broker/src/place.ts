@@ -6,6 +6,7 @@
  * in who may come in, and not in what a broker needs.
  */
 import { peekProperty } from "@amqp/codec";
+import type { Counters } from "./amqp091/census.ts";
 import { Broker, type BrokerOptions } from "./core/broker.ts";
 import type { BusListeners } from "./core/bus-listeners.ts";
 import type { Doorkeeper } from "./core/doorkeeper.ts";
@@ -26,12 +27,16 @@ export interface PlaceOptions {
   readonly domain?: string;
   /** Milliseconds that the bus may be away before connections are closed; 30,000 by default. */
   readonly busTimeout?: number;
+  /** Octets of publishes that the bus has not confirmed, above which publishers are not read; 32 MiB by default. */
+  readonly unconfirmed?: number;
   readonly log: Log;
 }
 
 export interface BrokerHandle {
   /** Opens a port; rejects where it is taken. */
   listen(options: ListenOptions): Promise<Listening>;
+  /** What its ports have seen and refused, since it was opened; plain numbers, to be shown wherever one likes. */
+  counters(): Counters;
   /** Stops accepting, closes every connection with 320 and `reason`, requeues what they held, leaves the bus clean. */
   close(reason?: string): Promise<void>;
   /**
@@ -92,6 +97,7 @@ export function handleOf(
   const server = new Server(doorkeeper, log);
   return {
     listen: (where) => server.listen(where),
+    counters: () => server.counters(),
     lost,
     close: async (reason = "the broker is stopping") => {
       await server.close(reason);

@@ -120,6 +120,10 @@ export class PermittedVerbs implements Verbs {
     return this.#verbs.route(exchange, routingKey);
   }
 
+  get size(): { readonly queues: number; readonly bindings: number } {
+    return this.#verbs.size;
+  }
+
   get isCurrent(): boolean {
     return this.#verbs.isCurrent;
   }

@@ -22,12 +22,8 @@ import type {
 import type { Log } from "../core/log.ts";
 import type { Properties } from "../core/message.ts";
 import { Cursors } from "./cursors.ts";
-<<<<<<< HEAD
-import { Link, type LinkListener } from "./link.ts";
-=======
 import { Elections } from "./elections.ts";
-import { Link } from "./link.ts";
->>>>>>> main
+import { Link, type LinkListener } from "./link.ts";
 import { anyAbove } from "./log-look.ts";
 import { base64Length, HEADER_LIMIT, HEADER_OVERHEAD } from "./props-header.ts";
 import { Publisher } from "./publisher.ts";
@@ -58,7 +54,7 @@ export interface BusOptions {
   /** How long a publish may wait for a leader or an answer, and a reading request for its own, milliseconds. */
   readonly busTimeout?: number;
   /** Octets of publishes under way above which there is no room; {@link WINDOW_OCTETS} by default. */
-  readonly unconfirmed?: number;
+  readonly unconfirmed?: number | undefined;
   /** How long a changing request may take, milliseconds: below the lease (design §4). */
   readonly writeTimeout?: number;
   /** How long a waiting pull lives, milliseconds: no longer than the lease (design §6). */
@@ -150,7 +146,7 @@ export class JetStreamBus implements Bus {
     });
     this.#cursors = new Cursors(this.#requests, stream, this, () => this.#delivering.isClustered);
     this.#elections = new Elections({
-      link: this.#delivering,
+      link: this.#api,
       stream,
       elected: (queue) => listener.moved?.(queue),
       logElected: () => this.#publisher.elected(),

@@ -122,16 +122,15 @@ export class Publisher {
     this.#flush();
   }
 
-<<<<<<< HEAD
   /** The server does not permit this login the oldest publish to that subject: it drops it, and answers nothing else. */
   denied(subject: string): void {
     const publish = this.#flying.oldestOn(subject);
     if (publish !== undefined) this.#settled(publish, publish.number, "denied");
-=======
+  }
+
   /** Another server leads the log: what the last one was sent and has not answered is unknown after a moment. */
   elected(): void {
     this.#doubt();
->>>>>>> main
   }
 
   close(): void {
