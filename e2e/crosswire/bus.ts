@@ -59,12 +59,12 @@ export async function openBus(url: string): Promise<Bus> {
     consumers: async () => {
       const names: string[] = [];
       for await (const { name } of manager.consumers.list(STREAM)) names.push(name);
-      return names.sort();
+      return names.sort(ascending);
     },
     keys: async (containing) => {
       const keys: string[] = [];
       for await (const key of await (await bucket()).keys()) if (key.includes(containing)) keys.push(key);
-      return keys.sort();
+      return keys.sort(ascending);
     },
     close: async () => await nats.close(),
   };
@@ -84,4 +84,8 @@ export async function untilStreamEmpty(url: string, milliseconds: number): Promi
   } finally {
     await bus.close();
   }
+}
+
+function ascending(a: string, b: string): number {
+  return a < b ? -1 : 1;
 }

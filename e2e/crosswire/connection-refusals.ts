@@ -1,10 +1,10 @@
 // How a client provokes each refusal that closes its connection: in the handshake, with frames that may not come, with
-// more than it may have. Rows by the names of packages/broker/src/refusals.ts; run by refusals.test.ts.
+// more than it may have. Rows by the names of the broker's table of refusals; run by refusals.test.ts.
 
 import type { RefusalName } from "@amqp/broker";
 import { FrameType, fromPlain, PROTOCOL_HEADER } from "@amqp/codec";
 import type { Handshake } from "../harness/socket.ts";
-import { announce } from "./channel-refusals.ts";
+import { announce } from "./declaring.ts";
 import type { Case, Scene } from "./refused.ts";
 
 const START_OK = { clientProperties: fromPlain({}), locale: "en_US" };
@@ -222,6 +222,20 @@ export const CONNECTION: Partial<Record<RefusalName, readonly Case[]>> = {
       },
     },
   ],
+  "too-many-connections": [
+    {
+      when: "opens one more than there may be",
+      from: "socket",
+      method: "connection.open",
+      says: /connection limit \(1\) is reached/,
+      env: { AMQP_MAX_CONNECTIONS: "1" },
+      provoke: async (scene) => {
+        await scene.another();
+        await tune(scene, {});
+        scene.socket.send(0, "connection.open", { virtualHost: "/" });
+      },
+    },
+  ],
   "too-much-assembling": [
     {
       when: "announces 140 MiB on twenty channels",
@@ -238,5 +252,4 @@ export const ELSEWHERE: Partial<Record<RefusalName, string>> = {
   forced: "the gateway's own stop: e2e/durability/restart.test.ts",
   bug: "a bug; that one is answered so is tried in packages/broker",
   "bus-silent": "a bus that is there and does not answer: packages/broker",
-  "too-many-connections": "takes 10,000 connections; packages/broker tries it with a lower limit",
 };

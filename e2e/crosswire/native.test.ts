@@ -24,7 +24,7 @@ afterAll(async () => await bus?.close());
 /** A native subscriber and what it has read. */
 async function listen(subject: string): Promise<readonly Msg[]> {
   const messages: Msg[] = [];
-  const subscription = bus.nats.subscribe(subject, { callback: (_, message) => messages.push(message) });
+  const subscription = bus.nats.subscribe(subject, { callback: (_, message) => void messages.push(message) });
   await bus.nats.flush();
   endings.push(async () => await subscription.drain());
   return messages;

@@ -4,10 +4,12 @@
 
 import { REFUSALS, type RefusalName } from "@amqp/broker";
 import { describe, expect, it } from "vitest";
+import { startGateway } from "../harness/gateway.ts";
 import { target } from "../harness/target.ts";
-import { NOT_IMPLEMENTED, WRONG } from "./channel-refusals.ts";
 import { CONNECTION, ELSEWHERE } from "./connection-refusals.ts";
+import { NOT_IMPLEMENTED } from "./not-implemented.ts";
 import { type Case, checkRefusal } from "./refused.ts";
+import { WRONG } from "./wrong.ts";
 
 const CASES: Partial<Record<RefusalName, readonly Case[]>> = { ...NOT_IMPLEMENTED, ...WRONG, ...CONNECTION };
 const rows = Object.keys(REFUSALS) as RefusalName[];
@@ -16,7 +18,10 @@ describe.each(Object.entries(CASES) as [RefusalName, readonly Case[]][])("%s", (
   it.concurrent.each(cases.map((refused) => [refused.when, refused] as const))(
     "a client that %s",
     async (_, refused) => {
-      await checkRefusal(await target(), name, refused);
+      if (refused.env === undefined) return await checkRefusal(await target(), name, refused);
+      const gateway = await startGateway({ env: refused.env });
+      await checkRefusal({ host: "127.0.0.1", port: gateway.port }, name, refused);
+      await gateway.stop();
     },
   );
 });

@@ -1,5 +1,5 @@
 // One refusal over a real socket: how it is provoked and what must come back. refusals.test.ts runs the cases of
-// channel-refusals.ts and connection-refusals.ts through here. Separate so that a case is only what differs: a name of
+// not-implemented.ts, wrong.ts and connection-refusals.ts through here. Separate so that a case is only what differs: a name of
 // the table, what was sent, and the words of its remedy.
 
 import { REFUSALS, type RefusalName } from "@amqp/broker";
@@ -36,6 +36,8 @@ export interface Case {
   readonly provoke: (scene: Scene) => unknown;
   /** Milliseconds until the refusal is due. */
   readonly within?: number;
+  /** Settings of a gateway of its own, where the ordinary limits are out of reach. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 let scenes = 0;
@@ -77,11 +79,8 @@ async function channelClosedOnly(socket: AmqpSocket): Promise<void> {
   socket.send(1, "channel.close-ok", {});
   await socket.channel(1);
   await socket.channel(2);
-  socket.send(2, "queue.declare", { exclusive: true });
-  const { queue } = await socket.expect("queue.declare-ok");
-  socket.publish(2, { routingKey: queue }, "still here");
-  socket.send(2, "basic.get", { queue, noAck: true });
-  await socket.expect("basic.get-ok");
+  socket.publish(2, { routingKey: "nobody-at-all", mandatory: true }, "still here");
+  await socket.expect("basic.return");
   expect((await socket.expectContent()).body.toString()).toBe("still here");
 }
 
@@ -103,6 +102,7 @@ function codeName(code: number): string {
 }
 
 async function tidy(at: Address, prefix: string, names: number): Promise<void> {
+  if (names === 0) return;
   const janitor = await openSocket(at, "channel");
   for (let number = 0; number < names; number++) {
     const name = `${prefix}${number}`;

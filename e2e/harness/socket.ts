@@ -115,8 +115,8 @@ export class AmqpSocket {
   }
 
   /** Writes a method frame. */
-  send<N extends MethodName>(channel: number, name: N, fields: FieldsInput<N>): void {
-    this.write(methodFrame(channel, name, fields));
+  send<N extends MethodName>(channel: number, name: N, fields: Partial<FieldsInput<N>>): void {
+    this.write(methodOf(channel, name, fields));
   }
 
   /** Writes a frame around any payload. */
@@ -242,6 +242,11 @@ function toReceived(type: FrameType, channel: number, payload: Buffer): Received
     case FrameType.HEARTBEAT:
       return { kind: "heartbeat", channel };
   }
+}
+
+/** A method frame of which only the telling fields are given: the others are zero, false or empty. */
+export function methodOf<N extends MethodName>(channel: number, name: N, fields: Partial<FieldsInput<N>>): Buffer {
+  return methodFrame(channel, name, fields as FieldsInput<N>);
 }
 
 /** One line for an error message. */

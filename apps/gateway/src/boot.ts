@@ -3,22 +3,20 @@
  * that accepts is a broker that keeps. A step that fails undoes those before it and throws one line with a remedy. Used
  * by main.ts, by each worker, and by programs that run a gateway inside themselves.
  */
-import { type BrokerHandle, type OpenOptions, openBroker } from "@amqp/broker";
-import { BootError } from "./boot-error.ts";
+import { type OpenOptions, openBroker } from "@amqp/broker";
+import { readCertificate } from "./certificate.ts";
 import type { Config } from "./config.ts";
 import { EmbeddedServer } from "./embedded.ts";
 import type { Logger } from "./log.ts";
 import { type BusAddress, connectBus, explain } from "./nats.ts";
 import { findNatsServer } from "./nats-server.ts";
+import { openPorts, type Ports } from "./ports.ts";
 import { Steps } from "./steps.ts";
-import { readVersion } from "./version.ts";
 import { bootWorkers } from "./workers.ts";
 
-/** A gateway that serves. */
-export interface Gateway {
+/** A gateway that serves. Its ports are the configured ones unless those were 0. */
+export interface Gateway extends Ports {
   readonly host: string;
-  /** The port it took; the configured one unless that was 0. */
-  readonly port: number;
   /** The servers of the bus, without credentials. */
   readonly bus: readonly string[];
   readonly embedded: boolean;
@@ -44,6 +42,9 @@ export interface Gateway {
 export async function boot(config: Config, log: Logger, signal?: AbortSignal): Promise<Gateway> {
   const steps = new Steps(log, signal);
   try {
+    const { tls } = config;
+    // What is wrong with it is known before anything is started.
+    if (tls !== undefined) await steps.take(() => readCertificate(tls));
     const bus = await startBus(config, log, steps);
     const served = await (config.workers > 1 ? bootWorkers : bootAlone)({ ...config, bus }, log, steps);
     steps.done();
@@ -62,7 +63,7 @@ export interface ConfigOnBus extends Config {
 }
 
 /** What is known once the port accepts. */
-export type Served = Pick<Gateway, "port" | "lost">;
+export type Served = Ports & Pick<Gateway, "lost">;
 
 async function bootAlone(config: ConfigOnBus, log: Logger, steps: Steps): Promise<Served> {
   const { bus } = config;
@@ -74,8 +75,7 @@ async function bootAlone(config: ConfigOnBus, log: Logger, steps: Steps): Promis
     () => openBroker({ ...brokerOptions(config), publishing, delivering, log }).catch(told(config)),
     (opened) => opened.close(),
   );
-  const { port } = await steps.take(() => broker.listen(listenOptions(config)).catch(portRefused(config)));
-  return { port, lost: broker.lost };
+  return { ...(await openPorts(config, broker, log, steps)), lost: broker.lost };
 }
 
 /** The bus: the servers that were named, or a server of our own, which then is started. */
@@ -87,44 +87,24 @@ async function startBus({ bus }: Config, log: Logger, steps: Steps): Promise<Con
     () => EmbeddedServer.start({ binary: found.path, port: bus.port, dataDir: bus.dataDir, log }),
     (embedded) => embedded.stop(),
   );
-  return { kind: "servers", servers: [url], tls: false, login: { kind: "none" }, domain: undefined };
+  return { kind: "servers", servers: [url], tls: undefined, login: { kind: "none" }, domain: undefined };
 }
 
 function brokerOptions(config: ConfigOnBus): Omit<OpenOptions, "publishing" | "delivering" | "log"> {
-  const { stream, bucket, busTimeout, bus } = config;
+  const { stream, bucket, busTimeout, bus, auth } = config;
   return {
     stream,
     bucket,
     busTimeout,
+    auth,
     ...(config.streamReplicas === undefined ? {} : { replicas: config.streamReplicas }),
     ...(config.streamMaxBytes === undefined ? {} : { maxBytes: config.streamMaxBytes }),
     ...(bus.domain === undefined ? {} : { domain: bus.domain }),
   };
 }
 
-function listenOptions({ host, port, limits }: Config): Parameters<BrokerHandle["listen"]>[0] {
-  return { host, port, limits, version: readVersion() };
-}
-
 function told({ bus, stream, bucket }: ConfigOnBus): (error: unknown) => never {
   return (error) => {
     throw explain(error, bus.servers, `the stream ${stream} and the bucket ${bucket}`);
-  };
-}
-
-/** Puts what the system answered to a listen into one line with a remedy. */
-export function portRefused({ host, port }: Config): (error: unknown) => never {
-  return (error) => {
-    const code = error instanceof Error && "code" in error ? error.code : undefined;
-    const because = { cause: error };
-    const another = "set CLOUD_AMQP_PORT to another port (0 takes any free one)";
-    if (code === "EADDRINUSE") {
-      throw new BootError(`port ${port} on ${host} is taken`, `stop what listens there, or ${another}`, because);
-    }
-    if (code === "EACCES") throw new BootError(`port ${port} may not be used by this user`, another, because);
-    if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND") {
-      throw new BootError(`${host} is no address of this machine`, "correct AMQP_HOST", because);
-    }
-    throw error;
   };
 }

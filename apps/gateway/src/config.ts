@@ -2,9 +2,14 @@
  * What the gateway is told to be: command line and environment read into one `Config`, or one line that names what is
  * wrong. Pure: no file is opened and nothing is looked up. Used by main.ts, which prints, and boot.ts, which builds.
  */
-import type { Limits } from "@amqp/broker";
+import type { AuthOptions, Limits } from "@amqp/broker";
+import { readAuth } from "./auth-config.ts";
+import { type BusTls, readBusTls } from "./bus-tls-config.ts";
 import { dataFolder, type Machine } from "./folders.ts";
-import { type Gathered, type Given, gatherSettings, helpText, SETTINGS, type SettingName } from "./settings.ts";
+import { readLimits } from "./limit-config.ts";
+import { type Gathered, type Given, gatherSettings, helpText } from "./settings.ts";
+import { readPlainPort, readTls, type TlsConfig } from "./tls-config.ts";
+import { BadSetting, bad, integer, isLoopback, quoted, required, toggle, word } from "./values.ts";
 
 /** How the gateway proves itself to the bus. `creds` is a file; `seed` is a seed or the file that holds it. */
 export type Login =
@@ -20,7 +25,8 @@ export type BusConfig =
   | {
       readonly kind: "servers";
       readonly servers: readonly string[];
-      readonly tls: boolean;
+      /** Undefined: TLS where the servers ask for it, by the authorities of this machine. */
+      readonly tls: BusTls | undefined;
       readonly login: Login;
       readonly domain: string | undefined;
     };
@@ -31,8 +37,13 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 /** Everything the gateway is told. Ports are 0 for any free one; sizes are octets. */
 export interface Config {
   readonly host: string;
-  readonly port: number;
+  /** Of AMQP without TLS; undefined: nobody is served without. */
+  readonly port: number | undefined;
+  /** AMQP over TLS; undefined: nobody is served so. One of the two is there. */
+  readonly tls: TlsConfig | undefined;
   readonly bus: BusConfig;
+  /** Who may connect. */
+  readonly auth: AuthOptions;
   readonly stream: string;
   readonly bucket: string;
   /** Copies of stream and bucket; undefined: 1 of new ones, and existing ones keep what they have. */
@@ -43,11 +54,8 @@ export interface Config {
   readonly busTimeout: number;
   /** Processes that share the port. */
   readonly workers: number;
-  /** What one connection, and one worker, may have. */
-  readonly limits: Pick<
-    Limits,
-    "connections" | "channelMax" | "consumers" | "queues" | "bindings" | "frameMax" | "heartbeat" | "handshake"
-  >;
+  /** What clients may have and cost. */
+  readonly limits: Partial<Limits>;
   readonly logLevel: LogLevel;
   /** Lines to log as warnings before anything is served. */
   readonly warnings: readonly string[];
@@ -59,9 +67,6 @@ export type Command =
   | { readonly kind: "help"; readonly text: string }
   | { readonly kind: "version" }
   | { readonly kind: "error"; readonly text: string };
-
-/** A value that may not be: thrown by the readers below, caught once in parseConfig. */
-class BadSetting extends Error {}
 
 /** Reads `argv` (without node and script) and the machine's environment. */
 export function parseConfig(argv: readonly string[], machine: Machine): Command {
@@ -81,12 +86,13 @@ function readConfig(given: Gathered, machine: Machine): Config {
   const bus = readBus(given, machine);
   const host = required(given, "host");
   const warnings: string[] = [];
+  const auth = readAuth(given);
   // HIP Security: not exposed while nobody is authenticated; loopback is no exposure.
-  if (!isLoopback(host.text)) {
+  if (auth.kind === "none" && !isLoopback(host.text)) {
     if (!toggle(required(given, "allowAnonymous"))) {
       throw bad(host, `would serve ${host.text} to anybody, for no client is authenticated`, {
         instead:
-          "keep a loopback address, or set AMQP_ALLOW_ANONYMOUS=1 where the network lets only trusted clients in",
+          "keep a loopback address, set AMQP_AUTH, or set AMQP_ALLOW_ANONYMOUS=1 where the network lets only trusted clients in",
       });
     }
     warnings.push(
@@ -101,10 +107,13 @@ function readConfig(given: Gathered, machine: Machine): Config {
   const level = required(given, "logLevel");
   const logLevel = LOG_LEVELS.find((name) => name === level.text);
   if (logLevel === undefined) throw bad(level, `is not ${quoted(level)}`, { instead: `use ${LOG_LEVELS.join(", ")}` });
+  const tls = readTls(given);
   return {
     host: host.text,
-    port: integer(required(given, "port"), 0, 65_535),
+    port: readPlainPort(given, tls),
+    tls,
     bus,
+    auth,
     stream: word(required(given, "stream")),
     bucket: word(required(given, "bucket")),
     streamReplicas,
@@ -117,30 +126,12 @@ function readConfig(given: Gathered, machine: Machine): Config {
   };
 }
 
-function readLimits(given: Gathered): Config["limits"] {
-  const count = (name: SettingName): number => integer(required(given, name), 1, 10_000_000);
-  return {
-    connections: count("maxConnections"),
-    channelMax: integer(required(given, "maxChannels"), 1, 65_535),
-    consumers: count("maxConsumers"),
-    queues: count("maxQueues"),
-    bindings: count("maxBindings"),
-    // AMQP 4.2.3: no peer may be offered less than frame-min-size.
-    frameMax: integer(required(given, "frameMax"), 4096, 16 * 1024 * 1024),
-    heartbeat: integer(required(given, "heartbeat"), 0, 65_535),
-    handshake: integer(required(given, "handshakeTimeout"), 1, 3600) * 1000,
-  };
-}
-
-/** 127.0.0.0/8, ::1, localhost: only this machine reaches them. */
-function isLoopback(host: string): boolean {
-  const name = URL.parse(`http://${host.includes(":") ? `[${host}]` : host}`)?.hostname ?? "";
-  return name === "localhost" || name === "[::1]" || /^127(\.\d+){3}$/.test(name);
-}
-
 function readBus(given: Gathered, machine: Machine): BusConfig {
   if (given.natsUrl === undefined) {
-    const needing = ["natsCreds", "natsUser", "natsPassword", "natsToken", "natsNkey", "natsJsDomain"] as const;
+    const needing = [
+      ...(["natsCreds", "natsUser", "natsPassword", "natsToken", "natsNkey", "natsJsDomain"] as const),
+      ...(["natsCa", "natsCert", "natsKey", "natsTlsFirst"] as const),
+    ];
     for (const name of needing) {
       const alone = given[name];
       if (alone === undefined) continue;
@@ -149,29 +140,35 @@ function readBus(given: Gathered, machine: Machine): BusConfig {
     const dataDir = given.dataDir?.text ?? dataFolder(machine);
     return { kind: "embedded", port: integer(required(given, "natsPort"), 0, 65_535), dataDir };
   }
-  const { servers, tls, logins } = readServers(given.natsUrl);
+  const { servers, secure, logins } = readServers(given.natsUrl);
   const login = readLogin(given, logins);
-  return { kind: "servers", servers, tls, login, domain: given.natsJsDomain && word(given.natsJsDomain) };
+  return {
+    kind: "servers",
+    servers,
+    tls: readBusTls(given, secure),
+    login,
+    domain: given.natsJsDomain && word(given.natsJsDomain),
+  };
 }
 
 /** `NATS_URL`: servers separated by commas or blanks, each `[nats://|tls://][user[:password]@]host[:port]`. */
-function readServers(given: Given): { servers: string[]; tls: boolean; logins: Login[] } {
+function readServers(given: Given): { servers: string[]; secure: boolean; logins: Login[] } {
   const servers: string[] = [];
   const logins: Login[] = [];
-  let tls = false;
+  let secure = false;
   for (const piece of given.text.split(/[\s,]+/).filter((text) => text !== "")) {
     // The text itself is not shown: it may hold a password.
     const url = URL.parse(piece.includes("://") ? piece : `nats://${piece}`);
     if (url === null || url.hostname === "" || !["nats:", "tls:"].includes(url.protocol)) {
       throw bad(given, "holds what is no server's address", { instead: "write nats://host:4222, several with commas" });
     }
-    if (url.protocol === "tls:") tls = true;
+    if (url.protocol === "tls:") secure = true;
     servers.push(`${url.protocol}//${url.hostname}:${url.port || "4222"}`);
     const [user, password] = [decodeURIComponent(url.username), decodeURIComponent(url.password)];
     if (user !== "") logins.push(password === "" ? { kind: "token", token: user } : { kind: "user", user, password });
   }
   if (servers.length === 0) throw bad(given, "names no server", { instead: "write nats://host:4222" });
-  return { servers, tls, logins };
+  return { servers, secure, logins };
 }
 
 /** One way to log in; two are a mistake that would hide which one the bus sees. */
@@ -186,35 +183,4 @@ function readLogin(given: Gathered, fromUrl: readonly Login[]): Login {
   const [first, second] = ways;
   if (second) throw new BadSetting(`${first?.[0]} and ${second[0]} are two ways to log in to the bus: set one`);
   return first?.[1] ?? fromUrl[0] ?? { kind: "none" };
-}
-
-function required(given: Gathered, name: SettingName): Given {
-  return given[name] ?? { text: "", from: SETTINGS[name].flag };
-}
-
-function integer(given: Given, least: number, most: number): number {
-  const value = /^\d{1,16}$/.test(given.text) ? Number(given.text) : Number.NaN;
-  if (value >= least && value <= most) return value;
-  const range = most === Number.MAX_SAFE_INTEGER ? `${least} or more` : `${least} to ${most}`;
-  throw bad(given, `is not ${quoted(given)}`, { instead: `use a whole number, ${range}` });
-}
-
-/** A stream's, bucket's or domain's name: one word of a subject. */
-function word(given: Given): string {
-  if (/^[A-Za-z0-9_-]{1,128}$/.test(given.text)) return given.text;
-  throw bad(given, `is not ${quoted(given)}`, { instead: "use 1 to 128 of A-Z, a-z, 0-9, _ and -" });
-}
-
-function toggle(given: Given): boolean {
-  if (["1", "true"].includes(given.text)) return true;
-  if (["0", "false"].includes(given.text)) return false;
-  throw bad(given, `is not ${quoted(given)}`, { instead: "use 1 or 0" });
-}
-
-function quoted({ text }: Given): string {
-  return JSON.stringify(text.length > 64 ? `${text.slice(0, 64)}...` : text);
-}
-
-function bad(given: Given, what: string, { instead }: { readonly instead: string }): BadSetting {
-  return new BadSetting(`${given.from} ${what}: ${instead}`);
 }

@@ -17,10 +17,17 @@ async function run(config: Config): Promise<number> {
   const log = createLog(config.logLevel);
   for (const warning of config.warnings) log.warn(warning);
   const stopping = new AbortController();
+  let gateway: Gateway | undefined;
   const asked = new Promise<number>((resolve) => {
     // The listeners stay: a second Ctrl-C must not kill the drain that the first one began.
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
       process.on(signal, () => {
+        // With a certificate this is a daemon's SIGHUP; without one there is nothing to read again: a terminal went.
+        if (signal === "SIGHUP" && config.tls !== undefined) {
+          log.info(`${signal}: reading the certificate again`);
+          void gateway?.reload();
+          return;
+        }
         if (!stopping.signal.aborted) log.info(`${signal}: stopping`);
         stopping.abort();
         resolve(0);
@@ -34,7 +41,6 @@ async function run(config: Config): Promise<number> {
       });
     }
   });
-  let gateway: Gateway;
   try {
     gateway = await boot(config, log, stopping.signal);
   } catch (error) {
@@ -60,9 +66,13 @@ async function run(config: Config): Promise<number> {
 }
 
 /** The one line that says it serves; programs wait for it and read its fields. */
-function announce({ host, port, bus, embedded, workers }: Gateway, log: Logger): void {
-  const where = `${host.includes(":") ? `[${host}]` : host}:${port}`;
-  const fields = { host, port, bus, embedded, workers };
+function announce({ host, port, tlsPort, bus, embedded, workers }: Gateway, log: Logger): void {
+  const address = host.includes(":") ? `[${host}]` : host;
+  const where = [
+    ...(port === undefined ? [] : [`${address}:${port}`]),
+    ...(tlsPort === undefined ? [] : [`${address}:${tlsPort} (TLS)`]),
+  ].join(" and ");
+  const fields = { host, port, tlsPort, bus, embedded, workers };
   const by = workers > 1 ? `, ${workers} workers` : "";
   log.info(fields, `serving AMQP 0-9-1 on ${where}, bus ${bus.join(", ")}${embedded ? " (embedded)" : ""}${by}`);
 }

@@ -22,14 +22,17 @@ import {
 } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
 import { BootError } from "./boot-error.ts";
+import type { BusTls } from "./bus-tls-config.ts";
 import type { Login } from "./config.ts";
 import type { Logger } from "./log.ts";
+import { busTls, explainTls } from "./nats/tls.ts";
 import { MINIMUM_VERSION, newEnough } from "./nats-server/version.ts";
 
 /** Where the bus is and how to log in. `servers` hold no credentials: they are shown. */
 export interface BusAddress {
   readonly servers: readonly string[];
-  readonly tls: boolean;
+  /** Undefined: TLS where the servers ask for it. */
+  readonly tls: BusTls | undefined;
   readonly login: Login;
   readonly domain: string | undefined;
 }
@@ -57,7 +60,7 @@ export async function connectBus(address: BusAddress, log: Logger): Promise<BusC
     reconnectTimeWait: 250,
     reconnectJitter: 100,
     pingInterval: 10_000,
-    ...(address.tls ? { tls: {} } : {}),
+    ...(await busTls(address.tls)),
     ...(await authentication(address.login)),
   };
   const open: NatsConnection[] = [];
@@ -114,6 +117,8 @@ export function explain(error: unknown, servers: readonly string[], step?: strin
     const remedy = "set NATS_CREDS, NATS_USER and NATS_PASSWORD, NATS_TOKEN or NATS_NKEY to one it knows";
     return new BootError(`the bus at ${where} refuses this login`, remedy, because);
   }
+  const tls = explainTls(causes);
+  if (tls !== undefined) return new BootError(`the bus at ${where} ${tls.what}`, tls.remedy, because);
   const api = is(JetStreamApiError);
   if (is(NoRespondersError) || api?.code === 10039 || api?.code === 10076) {
     const remedy = "start nats-server with -js, enable it for this account, or correct NATS_JS_DOMAIN";
@@ -136,7 +141,10 @@ export function explain(error: unknown, servers: readonly string[], step?: strin
   }
   if (step !== undefined && !(is(RequestError) ?? is(TimeoutError))) return error;
   const last = causes.at(-1)?.message || "no answer";
-  const remedy = "start it, correct NATS_URL, or unset NATS_URL to run the embedded one";
+  // With TLS 1.3 a server hangs up on who has no certificate without saying why.
+  const secure = servers.some((server) => server.startsWith("tls:"));
+  const certificate = secure ? "set NATS_CERT and NATS_KEY where it asks for a client certificate, " : "";
+  const remedy = `start it, correct NATS_URL, ${certificate}or unset NATS_URL to run the embedded one`;
   return new BootError(`the bus at ${where} cannot be reached (${last})`, remedy, because);
 }
 

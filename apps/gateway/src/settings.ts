@@ -3,7 +3,9 @@
  * the environment over the default. `--help` is printed from this table, and config.ts reads the values that
  * `gatherSettings` collects. Separate from config.ts because this half knows nothing of what a value means.
  */
-import { DEFAULT_LIMITS } from "@amqp/broker";
+import { AUTH_SETTINGS, type AuthSettingName } from "./auth-settings.ts";
+import { LIMIT_SETTINGS, type LimitSettingName } from "./limit-settings.ts";
+import { TLS_SETTINGS, type TlsSettingName } from "./tls-settings.ts";
 
 /** One setting: the same under an environment variable and a flag. */
 export interface Setting {
@@ -20,13 +22,18 @@ export interface Setting {
 export type SettingName =
   | "port"
   | "host"
-  | "allowAnonymous"
+  | TlsSettingName
+  | AuthSettingName
   | "natsUrl"
   | "natsCreds"
   | "natsUser"
   | "natsPassword"
   | "natsToken"
   | "natsNkey"
+  | "natsCa"
+  | "natsCert"
+  | "natsKey"
+  | "natsTlsFirst"
   | "natsJsDomain"
   | "natsPort"
   | "dataDir"
@@ -36,14 +43,7 @@ export type SettingName =
   | "streamMaxBytes"
   | "busTimeout"
   | "workers"
-  | "maxConnections"
-  | "maxChannels"
-  | "maxConsumers"
-  | "maxQueues"
-  | "maxBindings"
-  | "frameMax"
-  | "heartbeat"
-  | "handshakeTimeout"
+  | LimitSettingName
   | "logLevel";
 
 export const SETTINGS: Readonly<Record<SettingName, Setting>> = {
@@ -52,21 +52,17 @@ export const SETTINGS: Readonly<Record<SettingName, Setting>> = {
     flag: "--port",
     value: "PORT",
     fallback: "5672",
-    about: "port that AMQP clients connect to; 0 takes any free one",
+    about: "port that AMQP clients connect to; 0 takes any free one, none leaves only TLS",
   },
   host: {
     env: "AMQP_HOST",
     flag: "--host",
     value: "ADDRESS",
     fallback: "127.0.0.1",
-    about: "address to listen on; one that is no loopback address needs AMQP_ALLOW_ANONYMOUS=1",
+    about: "address to listen on; one that is no loopback address needs AMQP_AUTH or AMQP_ALLOW_ANONYMOUS=1",
   },
-  allowAnonymous: {
-    env: "AMQP_ALLOW_ANONYMOUS",
-    flag: "--allow-anonymous",
-    fallback: "0",
-    about: "1 serves other addresses than loopback although nobody is authenticated",
-  },
+  ...TLS_SETTINGS,
+  ...AUTH_SETTINGS,
   natsUrl: {
     env: "NATS_URL",
     flag: "--nats-url",
@@ -87,6 +83,24 @@ export const SETTINGS: Readonly<Record<SettingName, Setting>> = {
     flag: "--nats-nkey",
     value: "SEED",
     about: "nkey seed for the bus, or the file that holds it",
+  },
+  natsCa: {
+    env: "NATS_CA",
+    flag: "--nats-ca",
+    value: "FILE",
+    about: "authorities that the bus's certificate may be of (PEM), instead of this machine's",
+  },
+  natsCert: {
+    env: "NATS_CERT",
+    flag: "--nats-cert",
+    value: "FILE",
+    about: "client certificate for the bus (PEM)",
+  },
+  natsKey: { env: "NATS_KEY", flag: "--nats-key", value: "FILE", about: "its private key (PEM)" },
+  natsTlsFirst: {
+    env: "NATS_TLS_FIRST",
+    flag: "--nats-tls-first",
+    about: "1 for a bus whose TLS handshake comes first (handshake_first)",
   },
   natsJsDomain: { env: "NATS_JS_DOMAIN", flag: "--nats-js-domain", value: "NAME", about: "JetStream domain" },
   natsPort: {
@@ -130,62 +144,7 @@ export const SETTINGS: Readonly<Record<SettingName, Setting>> = {
     fallback: "1",
     about: "processes that share the port; each counts as a replica",
   },
-  maxConnections: {
-    env: "AMQP_MAX_CONNECTIONS",
-    flag: "--max-connections",
-    value: "COUNT",
-    fallback: `${DEFAULT_LIMITS.connections}`,
-    about: "open connections of each worker",
-  },
-  maxChannels: {
-    env: "AMQP_MAX_CHANNELS",
-    flag: "--max-channels",
-    value: "COUNT",
-    fallback: `${DEFAULT_LIMITS.channelMax}`,
-    about: "channels of one connection (channel-max)",
-  },
-  maxConsumers: {
-    env: "AMQP_MAX_CONSUMERS",
-    flag: "--max-consumers",
-    value: "COUNT",
-    fallback: `${DEFAULT_LIMITS.consumers}`,
-    about: "consumers of one connection",
-  },
-  maxQueues: {
-    env: "AMQP_MAX_QUEUES",
-    flag: "--max-queues",
-    value: "COUNT",
-    fallback: `${DEFAULT_LIMITS.queues}`,
-    about: "queues that one connection declares",
-  },
-  maxBindings: {
-    env: "AMQP_MAX_BINDINGS",
-    flag: "--max-bindings",
-    value: "COUNT",
-    fallback: `${DEFAULT_LIMITS.bindings}`,
-    about: "bindings that one connection makes",
-  },
-  frameMax: {
-    env: "AMQP_FRAME_MAX",
-    flag: "--frame-max",
-    value: "OCTETS",
-    fallback: `${DEFAULT_LIMITS.frameMax}`,
-    about: "largest frame (frame-max)",
-  },
-  heartbeat: {
-    env: "AMQP_HEARTBEAT",
-    flag: "--heartbeat",
-    value: "SECONDS",
-    fallback: `${DEFAULT_LIMITS.heartbeat}`,
-    about: "heartbeat that clients are offered; 0 offers none",
-  },
-  handshakeTimeout: {
-    env: "AMQP_HANDSHAKE_TIMEOUT",
-    flag: "--handshake-timeout",
-    value: "SECONDS",
-    fallback: `${DEFAULT_LIMITS.handshake / 1000}`,
-    about: "how long a client may take from its connect to connection.open",
-  },
+  ...LIMIT_SETTINGS,
   logLevel: {
     env: "LOG_LEVEL",
     flag: "--log-level",

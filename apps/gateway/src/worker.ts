@@ -12,9 +12,11 @@ import type { FromWorker, ToWorker } from "./workers.ts";
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
 
 const stopping = new AbortController();
+let reload: () => Promise<void> = async () => {};
 const serve = new Promise<Extract<ToWorker, { readonly kind: "serve" }>>((resolve) => {
   process.on("message", (message: ToWorker) => {
     if (message.kind === "serve") resolve(message);
+    else if (message.kind === "reload") void reload();
     else stopping.abort();
   });
 });
@@ -42,6 +44,7 @@ async function run(log: Logger): Promise<number> {
     await say({ kind: "refused", text: error instanceof Error ? error.message : String(error) });
     return 1;
   }
+  reload = () => gateway.reload();
   log.info({ pid: process.pid }, `worker ${name} serves`);
   await say({ kind: "serving" });
   const lost = gateway.lost.then((error) => {

@@ -13,9 +13,10 @@ import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { findFreePort } from "@amqp/broker";
-import { type ConfigOnBus, portRefused, type Served } from "./boot.ts";
+import type { ConfigOnBus, Served } from "./boot.ts";
 import { BootError } from "./boot-error.ts";
 import type { Logger } from "./log.ts";
+import { refusedPort } from "./ports.ts";
 import type { Steps } from "./steps.ts";
 
 /** What a worker says: it may be told what to be, it serves, or it cannot. */
@@ -27,6 +28,7 @@ export type FromWorker =
 /** What a worker is told. */
 export type ToWorker =
   | { readonly kind: "serve"; readonly config: ConfigOnBus; readonly name: string }
+  | { readonly kind: "reload" }
   | { readonly kind: "stop" };
 
 /** The first delay before a worker is replaced, and the longest, in milliseconds. */
@@ -39,8 +41,10 @@ const PATIENCE = 20_000;
 
 /** Starts the workers; the bus runs. */
 export async function bootWorkers(config: ConfigOnBus, log: Logger, steps: Steps): Promise<Served> {
-  // One port for all, and the same one for those that come later.
-  const port = config.port === 0 ? await findFreePort(config.host).catch(portRefused(config)) : config.port;
+  // The same ports for all, and for those that come later.
+  const port = await fixed(config.host, config.port, "CLOUD_AMQP_PORT");
+  const tlsPort = await fixed(config.host, config.tls?.port, "AMQP_TLS_PORT");
+  const tls = config.tls && { ...config.tls, port: tlsPort ?? 0 };
   // The source and the compiled file have the same name.
   const exec = fileURLToPath(
     new URL(`./worker${import.meta.url.slice(import.meta.url.lastIndexOf("."))}`, import.meta.url),
@@ -48,7 +52,7 @@ export async function bootWorkers(config: ConfigOnBus, log: Logger, steps: Steps
   cluster.setupPrimary({ exec, args: [], serialization: "advanced" });
   const workers = Array.from(
     { length: config.workers },
-    (_, number) => new Place(`${number + 1}`, { ...config, port }, log),
+    (_, number) => new Place(`${number + 1}`, { ...config, port, tls }, log),
   );
   const [first, ...others] = workers;
   const started = await steps.take(
@@ -59,7 +63,15 @@ export async function bootWorkers(config: ConfigOnBus, log: Logger, steps: Steps
   if (started !== undefined) throw started;
   const refused = (await steps.take(() => Promise.all(others.map((worker) => worker.start())))).find(Boolean);
   if (refused !== undefined) throw refused;
-  return { port, lost: new Promise(() => {}) };
+  const reload = async (): Promise<void> => {
+    for (const worker of workers) worker.reload();
+  };
+  return { port, tlsPort, reload, lost: new Promise(() => {}) };
+}
+
+/** Where any free port is wanted: one. */
+async function fixed(host: string, port: number | undefined, setting: string): Promise<number | undefined> {
+  return port === 0 ? await findFreePort(host).catch(refusedPort(host, port, setting)) : port;
 }
 
 /** One of the workers: the process that has this place now, or its successor. */
@@ -83,6 +95,11 @@ class Place {
     const refused = await serving;
     if (refused === undefined) this.#kept = this.#keep(exited);
     return refused;
+  }
+
+  /** Asks it to read its certificate again; one that starts reads it anyway. */
+  reload(): void {
+    if (this.#worker?.isConnected()) this.#worker.send({ kind: "reload" } satisfies ToWorker);
   }
 
   /** Asks it to stop, and kills it where it does not. */

@@ -24,7 +24,9 @@ describe("defaults", () => {
     expect(config([])).toEqual({
       host: "127.0.0.1",
       port: 5672,
+      tls: undefined,
       bus: { kind: "embedded", port: 4222, dataDir: "/home/ada/.local/share/amqp-gateway" },
+      auth: { kind: "none" },
       stream: "AMQP",
       bucket: "amqp",
       streamReplicas: undefined,
@@ -44,6 +46,48 @@ describe("defaults", () => {
       logLevel: "info",
       warnings: [],
     });
+  });
+});
+
+describe("who may connect", () => {
+  const jwt = {
+    AMQP_AUTH: "jwt",
+    AMQP_JWT_JWKS: "https://issuer.test/keys",
+    AMQP_JWT_ISSUER: "https://issuer.test",
+    AMQP_JWT_AUDIENCE: "amqp, http",
+  };
+
+  it("bearers of tokens, from any address", () => {
+    expect(config(["--host", "0.0.0.0"], { ...jwt, AMQP_JWT_ALGORITHMS: "ES256,RS256" })).toMatchObject({
+      auth: {
+        kind: "jwt",
+        keys: "https://issuer.test/keys",
+        issuer: "https://issuer.test",
+        audience: ["amqp", "http"],
+        orgClaim: "org",
+        algorithms: ["ES256", "RS256"],
+      },
+      warnings: [],
+    });
+    expect(config([], { ...jwt, AMQP_JWT_JWKS: "/etc/keys.json" }).auth).toMatchObject({ keys: "/etc/keys.json" });
+    expect(config([], { ...jwt, AMQP_JWT_JWKS: "http://127.0.0.1:1/k" }).auth).toMatchObject({ kind: "jwt" });
+  });
+
+  it("a mode that is half configured, or configured and not chosen, is refused", () => {
+    expect(error([], { ...jwt, AMQP_JWT_JWKS: "" })).toMatch(/^AMQP_JWT_JWKS is missing/);
+    expect(error([], { ...jwt, AMQP_JWT_ISSUER: " " })).toMatch(/^AMQP_JWT_ISSUER is missing/);
+    expect(error([], { ...jwt, AMQP_JWT_AUDIENCE: "" })).toMatch(/^AMQP_JWT_AUDIENCE is missing/);
+    expect(error([], { AMQP_JWT_ISSUER: "x" })).toMatch(/AMQP_AUTH=jwt/);
+    expect(error(["--auth", "open"])).toMatch(/none or jwt/);
+  });
+
+  it("keys come a safe way only, and no algorithm of a shared secret is taken", () => {
+    expect(error([], { ...jwt, AMQP_JWT_JWKS: "http://issuer.test/keys" })).toMatch(/no safe way/);
+    const login = error([], { ...jwt, AMQP_JWT_JWKS: "https://user:hidden@issuer.test/keys" });
+    expect(login).toMatch(/login/);
+    expect(login).not.toContain("hidden");
+    expect(error([], { ...jwt, AMQP_JWT_ALGORITHMS: "RS256,HS256" })).toMatch(/^AMQP_JWT_ALGORITHMS is not/);
+    expect(error([], { ...jwt, AMQP_JWT_ALGORITHMS: "none" })).toMatch(/^AMQP_JWT_ALGORITHMS is not/);
   });
 });
 
@@ -116,6 +160,44 @@ describe("a bad value is an error that names it", () => {
   });
 });
 
+describe("TLS", () => {
+  const pair = { AMQP_TLS_CERT: "/c", AMQP_TLS_KEY: "/k" };
+
+  it("is served beside plain AMQP, or alone", () => {
+    const tls = { port: 5671, cert: "/c", key: "/k", ca: undefined, verify: false };
+    expect(config([], pair)).toMatchObject({ port: 5672, tls });
+    expect(config(["--port", "none"], pair)).toMatchObject({ port: undefined, tls });
+    const asked = config(["--tls-port", "0", "--tls-verify=require"], { ...pair, AMQP_TLS_CA: "/a" });
+    expect(asked.tls).toEqual({ ...tls, port: 0, ca: "/a", verify: true });
+  });
+
+  it.each([
+    [{ AMQP_TLS_CERT: "/c" }, /^AMQP_TLS_CERT .*set AMQP_TLS_CERT and AMQP_TLS_KEY/],
+    [{ AMQP_TLS_KEY: "/k" }, /^AMQP_TLS_KEY /],
+    [{ AMQP_TLS_PORT: "5671" }, /^AMQP_TLS_PORT /],
+    [{ AMQP_TLS_VERIFY: "require" }, /^AMQP_TLS_VERIFY /],
+    [{ CLOUD_AMQP_PORT: "none" }, /^CLOUD_AMQP_PORT is none, and there is no TLS/],
+    [{ ...pair, AMQP_TLS_VERIFY: "yes" }, /use none or require/],
+    [{ ...pair, AMQP_TLS_VERIFY: "require" }, /name their authority in AMQP_TLS_CA/],
+    [{ ...pair, AMQP_TLS_CA: "/a" }, /set AMQP_TLS_VERIFY=require/],
+    [{ ...pair, AMQP_TLS_PORT: "5672" }, /is the port of TLS too/],
+    [{ NATS_URL: "a", NATS_CERT: "/c" }, /^NATS_CERT is half of a pair/],
+    [{ NATS_URL: "a", NATS_KEY: "/k" }, /^NATS_KEY is half of a pair/],
+    [{ NATS_CA: "/a" }, /^NATS_CA is for a bus that runs elsewhere/],
+  ])("by halves is a mistake: %j", (env, line) => {
+    expect(error([], env)).toMatch(line);
+  });
+
+  it("of the bus is demanded by its address, its authority or a certificate for it", () => {
+    const plain = { NATS_URL: "nats://a" };
+    expect(config([], plain).bus).toMatchObject({ tls: undefined });
+    expect(config([], { ...plain, NATS_CA: "/a" }).bus).toMatchObject({ tls: { ca: "/a" } });
+    const identity = { cert: "/c", key: "/k" };
+    expect(config([], { ...plain, NATS_CERT: "/c", NATS_KEY: "/k" }).bus).toMatchObject({ tls: { identity } });
+    expect(config(["--nats-tls-first"], plain).bus).toMatchObject({ tls: { first: true } });
+  });
+});
+
 describe("the address", () => {
   it.each(["127.0.0.1", "127.9.8.7", "::1", "0:0:0:0:0:0:0:1", "localhost"])("%s is loopback: served", (host) => {
     expect(config(["--host", host])).toMatchObject({ host, warnings: [] });
@@ -166,7 +248,7 @@ describe("the bus", () => {
     expect(bus).toEqual({
       kind: "servers",
       servers: ["nats://a:4333", "nats://b:4222", "nats://c:4222"],
-      tls: false,
+      tls: undefined,
       login: { kind: "user", user: "ada", password: "p@ss" },
       domain: "hub",
     });
@@ -182,7 +264,11 @@ describe("the bus", () => {
     [{ NATS_NKEY: "n" }, { kind: "nkey", seed: "n" }],
     [{}, { kind: "none" }],
   ] as readonly (readonly [Env, object])[])("logs in by %j", (env, login) => {
-    expect(config(["--nats-url", "tls://a"], env).bus).toMatchObject({ tls: true, servers: ["tls://a:4222"], login });
+    expect(config(["--nats-url", "tls://a"], env).bus).toMatchObject({
+      tls: { first: false },
+      servers: ["tls://a:4222"],
+      login,
+    });
   });
 
   it("a token may stand in the URL, and a variable wins over it", () => {

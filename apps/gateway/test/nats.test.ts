@@ -41,7 +41,7 @@ async function serve(...configuration: readonly string[]): Promise<string> {
 const jetstream = (): string => `jetstream { store_dir: ${JSON.stringify(folder)} }`;
 
 async function refusal(url: string, login: Login = { kind: "none" }): Promise<string> {
-  const answer = await connectBus({ servers: [url], tls: false, login, domain: undefined }, log).then(
+  const answer = await connectBus({ servers: [url], tls: undefined, login, domain: undefined }, log).then(
     async (bus) => {
       await bus.close();
       return "connected";
@@ -118,7 +118,7 @@ describe("the bus is refused in one line with a remedy", () => {
 describe("a bus that will do", () => {
   it("is connected twice, and both connections survive its restart", async () => {
     const url = await serve(jetstream());
-    const bus = await connectBus({ servers: [url], tls: false, login: { kind: "none" }, domain: undefined }, log);
+    const bus = await connectBus({ servers: [url], tls: undefined, login: { kind: "none" }, domain: undefined }, log);
     expect(bus.publishing.info?.client_id).not.toBe(bus.delivering.info?.client_id);
     const { port } = server ?? { port: 0 };
     server?.signal("SIGKILL");
@@ -140,17 +140,17 @@ describe("a bus that will do", () => {
     ["a token", 'authorization { token: "hunter2" }', { kind: "token", token: "hunter2" }],
   ] as const)("takes %s", async (_what, configuration, login) => {
     const url = await serve(jetstream(), configuration);
-    const bus = await connectBus({ servers: [url], tls: false, login, domain: undefined }, log);
+    const bus = await connectBus({ servers: [url], tls: undefined, login, domain: undefined }, log);
     await bus.close();
     expect(lines.join("")).not.toContain("hunter2");
   });
 
   it("is asked in its domain", async () => {
     const url = await serve(`jetstream { store_dir: ${JSON.stringify(folder)}, domain: hub }`);
-    const bus = await connectBus({ servers: [url], tls: false, login: { kind: "none" }, domain: "hub" }, log);
+    const bus = await connectBus({ servers: [url], tls: undefined, login: { kind: "none" }, domain: "hub" }, log);
     await bus.close();
     await expect(
-      connectBus({ servers: [url], tls: false, login: { kind: "none" }, domain: "elsewhere" }, log),
+      connectBus({ servers: [url], tls: undefined, login: { kind: "none" }, domain: "elsewhere" }, log),
     ).rejects.toThrow("NATS_JS_DOMAIN");
   });
 });

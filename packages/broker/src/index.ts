@@ -5,8 +5,10 @@
  * in the order of HIP §5; `apps/gateway` is one user of it, a test or an embedding program another.
  */
 export { DEFAULT_LIMITS, type Limits } from "./amqp091/limits.ts";
+export { ALGORITHMS as TOKEN_ALGORITHMS } from "./auth/tokens.ts";
 export type { Log, LogLine } from "./core/log.ts";
 export { type NotImplemented, notImplemented } from "./not-implemented.ts";
-export { type BrokerHandle, type OpenOptions, openBroker } from "./open.ts";
+export { type AuthOptions, type BrokerHandle, type OpenOptions, openBroker } from "./open.ts";
 export { REFUSALS, type RefusalName, type RefusalRow } from "./refusals.ts";
+export { CertificateError, type TlsOptions } from "./server/tls.ts";
 export { findFreePort, type Listening, type ListenOptions } from "./server.ts";

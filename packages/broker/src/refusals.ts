@@ -185,6 +185,16 @@ export const REFUSALS = {
     scope: "connection",
     text: "Login was refused using authentication mechanism {wanted:40}. For details see the broker logfile.",
   },
+  "login-expired": {
+    code: 320,
+    scope: "connection",
+    text: "the login's token has expired; connect with a fresh one, or bring it in time by connection.update-secret",
+  },
+  "secret-refused": {
+    code: 530,
+    scope: "connection",
+    text: "New secret was refused by one of the backends; connect again with a valid one of the same identity",
+  },
   "login-malformed": {
     code: 502,
     scope: "connection",

@@ -1,14 +1,18 @@
 /**
- * The listener: the only file that opens sockets. Each accepted socket becomes a transport and a connection over it.
+ * The listener: with the files of server/ all that opens sockets. Each accepted socket becomes a transport and a
+ * connection over it, at once, so that a TLS handshake is under the same limits and the same clock as what follows it.
  *
  * Used by: apps/gateway, tests. Separate so that everything above it runs without a socket.
  */
-import { createServer, type Server as NetServer, type Socket } from "node:net";
+import { createServer, type Socket } from "node:net";
+import type { Connection } from "./amqp091/connection.ts";
 import { Connections } from "./amqp091/connections.ts";
 import { DEFAULT_LIMITS, type Limits } from "./amqp091/limits.ts";
-import type { Transport } from "./amqp091/transport.ts";
+import type { Doorkeeper } from "./core/doorkeeper.ts";
 import type { Log } from "./core/log.ts";
-import type { Verbs } from "./core/verbs.ts";
+import { bind, Door, portOf } from "./server/door.ts";
+import { LAST_WORDS, SocketTransport } from "./server/socket-transport.ts";
+import { Tls, type TlsOptions } from "./server/tls.ts";
 
 export interface ListenOptions {
   readonly host: string;
@@ -19,6 +23,8 @@ export interface ListenOptions {
   readonly clusterName?: string;
   /** Changes to the limits of connections; milliseconds, octets, counts, as {@link Limits} says. */
   readonly limits?: Partial<Limits>;
+  /** AMQP over TLS (`amqps`): nothing is read before its handshake. */
+  readonly tls?: TlsOptions;
 }
 
 /** An open port. */
@@ -26,26 +32,35 @@ export interface Listening {
   readonly port: number;
   /** Connections that are there. */
   readonly connections: number;
+  /**
+   * Shows this certificate from now on; connections that are there go on.
+   * @throws CertificateError, and the old one stays; an Error where the port has no TLS
+   */
+  renew(certificate: TlsOptions): void;
   /** Accepts no more, closes every connection with 320 CONNECTION_FORCED, resolves when everything is given back. */
   close(reason?: string): Promise<void>;
 }
 
-/** The AMQP 0-9-1 ports of one broker. */
+/** The AMQP 0-9-1 ports behind which one doorkeeper stands. */
 export class Server {
-  readonly #verbs: Verbs;
+  readonly #doorkeeper: Doorkeeper;
   readonly #log: Log;
   readonly #listening: Set<Listening> = new Set<Listening>();
 
-  constructor(verbs: Verbs, log: Log) {
-    this.#verbs = verbs;
+  constructor(doorkeeper: Doorkeeper, log: Log) {
+    this.#doorkeeper = doorkeeper;
     this.#log = log;
   }
 
-  /** Opens a port. Rejects with the system's error where it cannot be had (`EADDRINUSE`, …). */
+  /**
+   * Opens a port. Rejects with the system's error where it cannot be had (`EADDRINUSE`, …), with a CertificateError
+   * where the certificate cannot be served.
+   */
   async listen(options: ListenOptions): Promise<Listening> {
+    const tls = options.tls && new Tls(options.tls);
     let door: Door | undefined;
     const connections = new Connections({
-      verbs: this.#verbs,
+      doorkeeper: this.#doorkeeper,
       log: this.#log,
       limits: { ...DEFAULT_LIMITS, ...options.limits },
       version: options.version ?? "0.0.0",
@@ -54,14 +69,12 @@ export class Server {
     });
     const sockets = new Set<Socket>();
     const server = createServer({ noDelay: true, keepAlive: true }, (socket) => {
-      sockets.add(socket);
-      socket.once("close", () => sockets.delete(socket));
-      accept(socket, connections);
+      accept(socket, { connections, tls, sockets });
     });
     try {
       await bind(server, options.host, options.port);
     } catch (error) {
-      this.#verbs.leave(connections);
+      this.#doorkeeper.leave(connections);
       throw error;
     }
     const port = portOf(server) ?? options.port;
@@ -70,6 +83,10 @@ export class Server {
       port,
       get connections() {
         return connections.size;
+      },
+      renew: (certificate) => {
+        if (tls === undefined) throw new Error(`port ${port} has no TLS`);
+        tls.renew(certificate);
       },
       close: async (reason = "shutdown") => {
         this.#listening.delete(listening);
@@ -92,59 +109,6 @@ export class Server {
   }
 }
 
-/** Milliseconds between two tries to have a port again. */
-const AGAIN = 500;
-
-/**
- * Whether the port is open: closed while nobody can be served, so that a readiness check, a TCP connect (HIP §7), says
- * what is true.
- */
-class Door {
-  readonly #server: NetServer;
-  readonly #where: { readonly host: string; readonly port: number };
-  readonly #log: Log;
-  #wanted: boolean = true;
-  #left: boolean = false;
-  #opening: boolean = false;
-
-  constructor(server: NetServer, where: { readonly host: string; readonly port: number }, log: Log) {
-    this.#server = server;
-    this.#where = where;
-    this.#log = log;
-  }
-
-  set(open: boolean): void {
-    if (this.#left || this.#wanted === open) return;
-    this.#wanted = open;
-    if (open) void this.#open();
-    else {
-      this.#server.close();
-      this.#log.warn({ port: this.#where.port }, "the port is closed until clients can be served again");
-    }
-  }
-
-  /** It is never opened again. */
-  leave(): void {
-    this.#left = true;
-  }
-
-  async #open(): Promise<void> {
-    if (this.#opening) return;
-    this.#opening = true;
-    while (this.#wanted && !this.#left && !this.#server.listening) {
-      try {
-        await bind(this.#server, this.#where.host, this.#where.port);
-        if (!this.#wanted || this.#left) this.#server.close();
-        else this.#log.info({ port: this.#where.port }, "the port is open again");
-      } catch (error) {
-        this.#log.error({ err: error, port: this.#where.port }, "the port cannot be opened again yet");
-        await new Promise((resolve) => setTimeout(resolve, AGAIN).unref());
-      }
-    }
-    this.#opening = false;
-  }
-}
-
 /** A port that nothing listens on at the moment. Rejects as {@link Server.listen} does. */
 export async function findFreePort(host: string): Promise<number> {
   const server = createServer();
@@ -154,92 +118,54 @@ export async function findFreePort(host: string): Promise<number> {
   return port;
 }
 
-function portOf(server: NetServer): number | undefined {
-  const address = server.address();
-  return typeof address === "object" && address !== null ? address.port : undefined;
+/** What accepted sockets are given to. */
+interface Reception {
+  readonly connections: Connections;
+  readonly tls: Tls | undefined;
+  /** Those that are there, each as it is written to. */
+  readonly sockets: Set<Socket>;
 }
 
-/** Milliseconds for the peer to take what was written before its socket is destroyed. */
-const LAST_WORDS = 2000;
-
-function bind(server: NetServer, host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const listening = (): void => {
-      server.off("error", failed);
-      resolve();
-    };
-    const failed = (error: Error): void => {
-      server.off("listening", listening);
-      reject(error);
-    };
-    server.once("error", failed);
-    server.once("listening", listening);
-    server.listen({ host, port });
-  });
-}
-
-function accept(socket: Socket, connections: Connections): void {
-  const connection = connections.accept(new SocketTransport(socket));
+function accept(socket: Socket, { connections, tls, sockets }: Reception): void {
+  let failure: Error | undefined;
+  const watch = (each: Socket): void => {
+    sockets.add(each);
+    // An error without a listener would end the process.
+    each.on("error", (error) => {
+      failure ??= error;
+    });
+    each.once("close", () => sockets.delete(each));
+  };
+  watch(socket);
+  const transport = new SocketTransport(socket);
+  const connection = connections.accept(transport);
   if (connection === undefined) {
     socket.destroy();
     return;
   }
-  let failure: Error | undefined;
+  socket.once("close", () => connection.closed(failure));
+  if (tls === undefined) {
+    attach(socket, connection);
+    return;
+  }
+  tls.secure(socket, (outcome) => {
+    if (outcome instanceof Error) {
+      failure = new Error(`the TLS handshake failed: ${outcome.message}`);
+      socket.destroy();
+    } else {
+      watch(outcome);
+      sockets.delete(socket);
+      transport.secured(outcome);
+      attach(outcome, connection);
+    }
+  });
+}
+
+function attach(socket: Socket, connection: Connection): void {
   socket.on("data", (chunk: Buffer) => connection.receive(chunk));
   socket.on("drain", () => connection.drained());
-  socket.on("error", (error) => {
-    failure = error;
-  });
-  socket.on("close", () => connection.closed(failure));
 }
 
 function destroyAll(sockets: ReadonlySet<Socket>): void {
   for (const socket of sockets) socket.destroy();
-}
-
-class SocketTransport implements Transport {
-  readonly remote: string;
-  readonly #socket: Socket;
-
-  constructor(socket: Socket) {
-    this.#socket = socket;
-    this.remote = `${socket.remoteAddress}:${socket.remotePort}`;
-  }
-
-  get bufferedOctets(): number {
-    return this.#socket.writableLength;
-  }
-
-  write(chunk: Uint8Array): boolean {
-    return this.#socket.writable && this.#socket.write(chunk);
-  }
-
-  cork(): void {
-    this.#socket.cork();
-  }
-
-  uncork(): void {
-    this.#socket.uncork();
-  }
-
-  pause(): void {
-    this.#socket.pause();
-  }
-
-  resume(): void {
-    this.#socket.resume();
-  }
-
-  end(): void {
-    const socket = this.#socket;
-    socket.resume(); // so that the peer's end is seen
-    socket.end();
-    const impatient = setTimeout(() => socket.destroy(), LAST_WORDS);
-    impatient.unref();
-    socket.once("close", () => clearTimeout(impatient));
-  }
-
-  destroy(): void {
-    this.#socket.destroy();
-  }
 }

@@ -46,6 +46,11 @@ export interface Watch {
 }
 
 export interface Bucket {
+  /**
+   * The keys below `prefix` (`o.acme.`) as a bucket of their own, which sees and reaches no others. Revisions are the
+   * whole bucket's.
+   */
+  within(prefix: string): Bucket;
   /** Writes a key that must not exist (or is deleted). */
   create(key: string, value: Uint8Array): Promise<Written>;
   /** Writes a key whose latest revision must be `revision`. */

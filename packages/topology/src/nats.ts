@@ -81,21 +81,38 @@ class KvBucket implements Bucket {
   readonly #connection: NatsConnection;
   readonly #manager: JetStreamManager;
   readonly #api: string;
+  readonly #name: string;
   readonly #stream: string;
+  /** The part of the bucket that this one is; empty for all of it. */
+  readonly #within: string;
   readonly #prefix: string;
   /** Where to publish to: in another domain behind its API's prefix. */
   readonly #writePrefix: string;
   readonly #timeout: number;
   readonly #window = new Window(WRITES);
 
-  constructor(connection: NatsConnection, manager: JetStreamManager, api: string, name: string, timeout: number) {
+  constructor(
+    connection: NatsConnection,
+    manager: JetStreamManager,
+    api: string,
+    name: string,
+    timeout: number,
+    within = "",
+  ) {
     this.#connection = connection;
     this.#manager = manager;
     this.#api = api;
+    this.#name = name;
     this.#stream = `KV_${name}`;
-    this.#prefix = `$KV.${name}.`;
+    this.#within = within;
+    this.#prefix = `$KV.${name}.${within}`;
     this.#writePrefix = api === "$JS.API" ? this.#prefix : `${api}.${this.#prefix}`;
     this.#timeout = timeout;
+  }
+
+  within(prefix: string): Bucket {
+    const inner = this.#within + prefix;
+    return new KvBucket(this.#connection, this.#manager, this.#api, this.#name, this.#timeout, inner);
   }
 
   create(key: string, value: Uint8Array): Promise<Written> {

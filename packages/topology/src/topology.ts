@@ -23,7 +23,7 @@ import { Mirror, type TopologyListener } from "./mirror.ts";
 import { encodeRecord } from "./records.ts";
 
 export interface TopologyOptions {
-  /** The first word of every subject: `amqp`. */
+  /** The first words of every subject: `amqp`, or a namespace's own. */
   readonly root: string;
   /** Told once: the bucket is gone for good (deleted, set back, connection closed), and the mirror is stale from now on. */
   lost(error: Error): void;
@@ -33,12 +33,15 @@ export interface TopologyOptions {
 
 /** The mirror of the bucket and the writes to it. */
 export class Topology {
+  /** The first words of every subject, for whoever spells one. */
+  readonly root: string;
   readonly #bucket: Bucket;
   readonly #mirror: Mirror;
   readonly #watch: Watch;
   readonly #fence: Fence;
 
-  private constructor(bucket: Bucket, mirror: Mirror, watch: Watch, lost: (error: Error) => void) {
+  private constructor(bucket: Bucket, mirror: Mirror, watch: Watch, root: string, lost: (error: Error) => void) {
+    this.root = root;
     this.#bucket = bucket;
     this.#mirror = mirror;
     this.#watch = watch;
@@ -67,7 +70,7 @@ export class Topology {
       isLost = true;
     };
     const watch = await bucket.watch({ entry: (entry) => mirror.apply(entry), lost });
-    return new Topology(bucket, mirror, watch, lost);
+    return new Topology(bucket, mirror, watch, options.root, lost);
   }
 
   /** Rises with every change of an exchange, a queue or a binding that the mirror has seen. */

@@ -119,7 +119,8 @@ export class Channel {
         const refusal = this.publishing.checkSize(properties.length, bodySize);
         if (refusal === undefined) {
           this.#assembling = bodySize;
-          if (!this.connection.pressure.announced(bodySize)) this.connection.tooMuchAssembling(method.name);
+          if (!this.connection.pressure.announced(bodySize))
+            this.connection.refuse(this.connection.pressure.tooMuch(), method.name);
         } else {
           this.#assembler.discard();
           this.#push(method, NO_PROPERTIES, NO_BODY, refusal);
@@ -173,7 +174,7 @@ export class Channel {
   consumerGone(consumer: Consumer): void {
     if (this.consumers.get(consumer.tag) !== consumer) return;
     this.forgetConsumer(consumer.tag);
-    if (!this.connection.notifiesCancel) return;
+    if (!this.connection.client.cancelNotify) return;
     // Behind the answer of the command that did it (queue.delete): a client expects that first.
     this.#cancelled.push(consumer.tag);
     if (!this.#lane.pending) this.#sayCancelled();

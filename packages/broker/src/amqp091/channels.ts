@@ -6,19 +6,17 @@
  */
 import { decodeMethod, FrameType } from "@amqp/codec";
 import type { Delivery } from "../core/message.ts";
-import type { Session, Verbs } from "../core/verbs.ts";
+import type { Session } from "../core/verbs.ts";
 import { refuse } from "../refusals.ts";
 import { Channel } from "./channel.ts";
 import type { Connection } from "./connection.ts";
 
 export class Channels {
   readonly #connection: Connection;
-  readonly #verbs: Verbs;
   readonly #channels: Map<number, Channel> = new Map<number, Channel>();
 
-  constructor(connection: Connection, verbs: Verbs) {
+  constructor(connection: Connection) {
     this.#connection = connection;
-    this.#verbs = verbs;
   }
 
   /** A frame of a channel other than 0. */
@@ -64,7 +62,7 @@ export class Channels {
       connection.refuse(refuse("channel-number", { wanted: `${number}`, present: `${channelMax}` }), name);
       return;
     }
-    this.#channels.set(number, new Channel(number, connection, this.#verbs, session));
+    this.#channels.set(number, new Channel(number, connection, connection.identity.verbs, session));
     connection.outbox.method(number, "channel.open-ok", {});
   }
 }

@@ -5,20 +5,23 @@
  * once, whichever side ends it. Used by: connections (makes them), channel, handlers/connection (its context).
  * Separate from server.ts because it knows no socket: a transport is handed to it.
  *
- *   header ─► starting ─► tuning ─► opening ─► running ─► closed
- *      │          └──────────┴─────────┴─────────┴─ an error ─► closing ─ close-ok, or time up ─► closed
+ *   header ─► starting ─► authenticating ─► tuning ─► opening ─► running ─► closed
+ *      │          └──────────────┴─────────────┴─────────┴─────────┴─ an error ─► closing ─ close-ok, or time up ─► closed
  *      └─ another protocol: answered with ours ─► closed
  */
 import { CodecError, type MethodName } from "@amqp/codec";
 import type { PublishOutcome } from "../core/bus.ts";
+import type { Admission } from "../core/doorkeeper.ts";
 import type { Log } from "../core/log.ts";
-import type { Session, Verbs } from "../core/verbs.ts";
+import type { Session } from "../core/verbs.ts";
 import { type Refusal, refuse } from "../refusals.ts";
 import type { Channel } from "./channel.ts";
 import { Channels } from "./channels.ts";
+import { type Client, NO_CLIENT } from "./client.ts";
 import type { Connections } from "./connections.ts";
 import { Gate } from "./gate.ts";
 import { Heartbeat } from "./heartbeat.ts";
+import { Identity } from "./identity.ts";
 import type { Limits } from "./limits.ts";
 import { Outbox } from "./outbox.ts";
 import { Pressure } from "./pressure.ts";
@@ -28,31 +31,31 @@ import { type Closing, codecClosing, toClosing, toRefusal } from "./reply.ts";
 import type { Transport, TransportListener } from "./transport.ts";
 import type { Tuning } from "./tune.ts";
 
-export type ConnectionState = "header" | "starting" | "tuning" | "opening" | "running" | "closing" | "closed";
+export type ConnectionState =
+  | "header"
+  | "starting"
+  | "authenticating"
+  | "tuning"
+  | "opening"
+  | "running"
+  | "closing"
+  | "closed";
 
-/** What start-ok told. */
-export interface Client {
-  readonly user: string;
-  /** The client's own name for the connection, or empty. */
-  readonly name: string;
-  readonly product: string;
-  readonly cancelNotify: boolean;
-  readonly blocked: boolean;
-}
+const NOTHING: Buffer = Buffer.alloc(0);
 
 export class Connection implements TransportListener {
   readonly id: string;
   readonly connections: Connections;
   readonly limits: Limits;
   readonly outbox: Outbox;
+  readonly identity: Identity;
   readonly quota: Quota;
   readonly pressure: Pressure;
   state: ConnectionState = "header";
-  client: Client = { user: "", name: "", product: "", cancelNotify: false, blocked: false };
+  client: Client = NO_CLIENT;
   tuning: Tuning;
   session: Session | undefined;
 
-  readonly #verbs: Verbs;
   readonly #log: Log;
   readonly #transport: Transport;
   readonly #gate: Gate;
@@ -61,7 +64,6 @@ export class Connection implements TransportListener {
   readonly #channels: Channels;
   #timer: NodeJS.Timeout | undefined;
   #lost = 0;
-  #blocked: boolean = false;
   #reason = "the peer dropped the socket";
   #ended: Promise<void> | undefined;
   readonly #began: number = performance.now();
@@ -70,27 +72,23 @@ export class Connection implements TransportListener {
     this.id = id;
     this.connections = connections;
     this.limits = connections.limits;
-    this.#verbs = connections.verbs;
     this.#log = connections.log;
     this.#transport = transport;
     this.tuning = this.limits;
     this.outbox = new Outbox(transport, this.limits);
-    this.quota = new Quota(this.limits, (queue) => isQueue(this.#verbs, queue));
+    this.identity = new Identity(this);
+    this.quota = new Quota(this.limits, (queue) => isQueue(this.identity.verbs, queue));
     this.#gate = new Gate(transport);
     this.pressure = new Pressure(this.#gate, this.limits);
-    this.#channels = new Channels(this, this.#verbs);
+    this.#channels = new Channels(this);
     this.#heartbeat = new Heartbeat(this.outbox, this.#gate, () => this.#silent());
     this.#reception = new Reception(this, this.#channels);
     this.#timer = setTimeout(() => this.#late(), this.limits.handshake);
     this.#log.debug(this.#fields(), "connection accepted");
   }
 
-  get user(): string {
-    return this.client.user;
-  }
-
-  get notifiesCancel(): boolean {
-    return this.client.cancelNotify;
+  get remote(): string {
+    return this.#transport.remote;
   }
 
   receive(chunk: Buffer): void {
@@ -115,11 +113,40 @@ export class Connection implements TransportListener {
     if (this.state !== "closed") this.#closeTransport("destroy");
   }
 
-  /** start-ok carried a login. */
-  authenticated(client: Client): void {
+  /** start-ok carried a login, and the doorkeeper is asked: what comes meanwhile waits. */
+  authenticating(client: Client): void {
     this.client = client;
+    this.state = "authenticating";
+    this.#gate.pause("login");
+  }
+
+  /** The doorkeeper let it in. Who has gone meanwhile leaves at once. */
+  admitted(admission: Admission): void {
+    if (this.state !== "authenticating") {
+      admission.leave();
+      return;
+    }
+    this.identity.hold(admission);
     this.state = "tuning";
-    this.#log.info({ ...this.#fields(), product: client.product }, "connection authenticated");
+    this.#log.info({ ...this.#fields(), product: this.client.product }, "connection authenticated");
+    const { channelMax, frameMax, heartbeat } = this.limits;
+    this.outbox.method(0, "connection.tune", { channelMax, frameMax, heartbeat });
+    this.#gate.resume("login");
+    this.receive(NOTHING); // and what waited
+  }
+
+  /** The doorkeeper does not let it in. True: tell it so; else it would not understand, and is dropped after a while. */
+  turnedAway(mechanism: string, why: string): boolean {
+    if (this.state !== "authenticating") return false;
+    this.warn({ mechanism, why }, "login refused");
+    if (this.client.learnsRefusal) return true;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.drop("its login was refused"), this.limits.refusal);
+    return false;
+  }
+
+  warn(fields: object, text: string): void {
+    this.#log.warn({ ...this.#fields(), ...fields }, text);
   }
 
   /** tune-ok is within the offer. */
@@ -134,25 +161,21 @@ export class Connection implements TransportListener {
   /** connection.open is taken. */
   opened(): void {
     clearTimeout(this.#timer);
-    this.session = this.#verbs.openSession();
+    this.session = this.identity.verbs.openSession();
     this.state = "running";
     this.outbox.method(0, "connection.open-ok", {});
     this.#log.info(this.#fields(), "connection opened");
-    if (this.connections.blockedReason !== undefined) this.blocked(this.connections.blockedReason);
+    this.identity.opened();
   }
 
   /** A publish went to the bus: where its window is full, this socket is not read until there is room. */
   published(): void {
-    if (!this.#verbs.room) this.#gate.pause("room");
+    if (!this.identity.verbs.room) this.#gate.pause("room");
   }
 
   /** A publish that nobody confirms was not stored. */
   lost(outcome: PublishOutcome): void {
-    if (this.#lost++ === 0) this.#log.warn({ ...this.#fields(), outcome }, "a publish without confirm was not stored");
-  }
-
-  tooMuchAssembling(method: MethodName): void {
-    this.refuse(refuse("too-much-assembling", { present: `${this.limits.assembling}` }), method);
+    if (this.#lost++ === 0) this.warn({ outcome }, "a publish without confirm was not stored");
   }
 
   refusedChannel(channel: Channel, { name, code, text }: Refusal): void {
@@ -175,17 +198,6 @@ export class Connection implements TransportListener {
       this.#log.error({ ...this.#fields(), method, err: error }, `connection broke: ${refusal.name}`);
     }
     this.refuse(refusal, method);
-  }
-
-  blocked(reason: string): void {
-    if (this.state !== "running" || this.#blocked || !this.client.blocked) return;
-    this.#blocked = true;
-    this.outbox.method(0, "connection.blocked", { reason });
-  }
-
-  unblocked(): void {
-    if (this.#blocked && this.state === "running") this.outbox.method(0, "connection.unblocked", {});
-    this.#blocked = false;
   }
 
   room(): void {
@@ -245,17 +257,15 @@ export class Connection implements TransportListener {
     this.#heartbeat.stop();
     // Cancel all before anything is requeued: it goes back in its order, and to others.
     const { cancelled, held } = this.#channels.end();
-    this.#verbs.requeue(held);
     const { session } = this;
+    if (session !== undefined) this.identity.verbs.requeue(held);
     try {
       await cancelled;
-      if (session !== undefined) await this.#verbs.closeSession(session);
+      if (session !== undefined) await this.identity.verbs.closeSession(session);
     } catch (error) {
-      this.#log.warn(
-        { ...this.#fields(), err: error },
-        "the exclusive queues of a connection are left to the next boot",
-      );
+      this.warn({ err: error }, "the exclusive queues of a connection are left to the next boot");
     }
+    this.identity.leave();
   }
 
   #closeTransport(how: "end" | "destroy"): void {
@@ -292,6 +302,11 @@ export class Connection implements TransportListener {
 
   #fields(): object {
     const { remote } = this.#transport;
-    return { connection: this.id, peer: remote, name: this.client.name || undefined, user: this.user || undefined };
+    return {
+      connection: this.id,
+      peer: remote,
+      name: this.client.name || undefined,
+      user: this.identity.user || undefined,
+    };
   }
 }

@@ -1,18 +1,20 @@
 /**
- * The connections of a listener: makes them, counts them, and passes on what the core says to all.
+ * The connections of a listener: makes them, counts them, and opens and closes the door with the bus.
  *
- * Used by: server.ts. Separate because the core is told of one front end, not of thousands, and because a connection
- * that comes later must learn of a block that stands.
+ * Used by: server.ts. Separate because a connection knows nothing of the others beside it.
  */
+
+import type { Doorkeeper } from "../core/doorkeeper.ts";
 import type { Log } from "../core/log.ts";
 import type { FrontEnd, Verbs } from "../core/verbs.ts";
 import { type Refusal, refuse } from "../refusals.ts";
+import { Audience } from "./audience.ts";
 import { Connection } from "./connection.ts";
 import type { Limits } from "./limits.ts";
 import type { Transport } from "./transport.ts";
 
 export interface ConnectionsOptions {
-  readonly verbs: Verbs;
+  readonly doorkeeper: Doorkeeper;
   readonly log: Log;
   readonly limits: Limits;
   /** Told to clients in connection.start. */
@@ -23,25 +25,25 @@ export interface ConnectionsOptions {
 }
 
 export class Connections implements FrontEnd {
-  readonly verbs: Verbs;
+  readonly doorkeeper: Doorkeeper;
   readonly log: Log;
   readonly limits: Limits;
   readonly version: string;
   readonly clusterName: string;
-  blockedReason: string | undefined;
   readonly #accepting: (accepts: boolean) => void;
   readonly #connections: Set<Connection> = new Set<Connection>();
   readonly #ending: Set<Promise<void>> = new Set<Promise<void>>();
+  readonly #audiences: Map<Verbs, Audience> = new Map<Verbs, Audience>();
   #made = 0;
 
   constructor(options: ConnectionsOptions) {
-    this.verbs = options.verbs;
+    this.doorkeeper = options.doorkeeper;
     this.log = options.log;
     this.limits = options.limits;
     this.version = options.version;
     this.clusterName = options.clusterName;
     this.#accepting = (accepts) => options.accepting(accepts);
-    this.verbs.join(this);
+    this.doorkeeper.join(this);
   }
 
   get size(): number {
@@ -71,16 +73,22 @@ export class Connections implements FrontEnd {
     void given.finally(() => this.#ending.delete(given));
   }
 
-  blocked(reason: string | undefined): void {
-    this.blockedReason = reason;
-    for (const connection of this.#connections) {
-      if (reason === undefined) connection.unblocked();
-      else connection.blocked(reason);
+  /** The connections that use these verbs. */
+  audienceOf(verbs: Verbs): Audience {
+    let audience = this.#audiences.get(verbs);
+    if (audience === undefined) {
+      audience = new Audience(verbs, () => this.#audiences.delete(verbs));
+      this.#audiences.set(verbs, audience);
     }
+    return audience;
+  }
+
+  blocked(): void {
+    // Each audience hears it from its own verbs.
   }
 
   room(): void {
-    for (const connection of this.#connections) connection.room();
+    // As above.
   }
 
   closing(reason: string): void {
@@ -96,7 +104,7 @@ export class Connections implements FrontEnd {
   async close(reason: string): Promise<void> {
     this.#refuseAll(reason);
     await Promise.all(this.#ending);
-    this.verbs.leave(this);
+    this.doorkeeper.leave(this);
   }
 
   #refuseAll(reason: string): void {

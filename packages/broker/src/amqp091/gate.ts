@@ -6,8 +6,8 @@
  */
 import type { Transport } from "./transport.ts";
 
-/** `lane`: too much waits in lanes; `room`: the bus's window of publishes is full; `unsent`: the peer does not read. */
-export type PauseReason = "lane" | "room" | "unsent";
+/** `login`: the doorkeeper is asked; `lane`: too much waits in lanes; `room`: the bus's window of publishes is full; `unsent`: the peer does not read. */
+export type PauseReason = "login" | "lane" | "room" | "unsent";
 
 export class Gate {
   readonly #transport: Transport;

@@ -30,6 +30,8 @@ export interface Limits {
   readonly consumers: number;
   readonly queues: number;
   readonly bindings: number;
+  /** Milliseconds before the socket of a refused login is dropped where its client would not understand an answer. */
+  readonly refusal: number;
   /** Milliseconds that a peer has to answer connection.close. */
   readonly closing: number;
 }
@@ -53,5 +55,6 @@ export const DEFAULT_LIMITS: Limits = {
   consumers: 10_000,
   queues: 10_000,
   bindings: 100_000,
+  refusal: 3_000,
   closing: 5_000,
 };

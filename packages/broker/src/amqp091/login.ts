@@ -1,8 +1,8 @@
 /**
  * SASL: who says to be there, by PLAIN (RFC 4616) or AMQPLAIN (a field table, what php-amqplib sends).
  *
- * Responsibilities: reading the response of start-ok. Any credentials are accepted (HIP, Security Considerations); the
- * name is kept for user-id and logs, the password goes nowhere.
+ * Responsibilities: reading the response of start-ok. What is read goes to the doorkeeper, which decides, and nowhere
+ * else.
  * Used by: handlers/connection. Separate because it is pure and reads what strangers send.
  */
 import { decodeTable, type FieldTable, getField } from "@amqp/codec";
@@ -10,8 +10,10 @@ import { decodeTable, type FieldTable, getField } from "@amqp/codec";
 /** As connection.start lists them. */
 export const MECHANISMS = "PLAIN AMQPLAIN";
 
+/** What was said. `password` is a secret. */
 export interface Login {
   readonly user: string;
+  readonly password: string;
 }
 
 /** The login that a response carries; `undefined` for a mechanism that is not offered, "malformed" for one's bad form. */
@@ -27,7 +29,7 @@ function readPlain(response: Buffer): Login | "malformed" {
   if (first < 0) return "malformed";
   const second = response.indexOf(0, first + 1);
   if (second < 0 || response.indexOf(0, second + 1) >= 0) return "malformed";
-  return { user: response.toString("utf8", first + 1, second) };
+  return { user: response.toString("utf8", first + 1, second), password: response.toString("utf8", second + 1) };
 }
 
 /** A field table without its length. */
@@ -44,5 +46,9 @@ function readAmqplain(response: Buffer): Login | "malformed" {
   const login = getField(table, "LOGIN");
   const password = getField(table, "PASSWORD");
   if (login?.type !== "longstr" || password?.type !== "longstr") return "malformed";
-  return { user: typeof login.value === "string" ? login.value : Buffer.from(login.value).toString("utf8") };
+  return { user: text(login.value), password: text(password.value) };
+}
+
+function text(value: string | Uint8Array): string {
+  return typeof value === "string" ? value : Buffer.from(value).toString("utf8");
 }

@@ -4,6 +4,7 @@
  * Responsibilities: the socket is paused while too much waits in lanes, and what is announced and not complete is
  * bounded before it comes (design §9). Used by: connection, channel, lane. Separate because it counts over all channels.
  */
+import { type Refusal, refuse } from "../refusals.ts";
 import type { Gate } from "./gate.ts";
 import type { LaneListener } from "./lane.ts";
 import type { Limits } from "./limits.ts";
@@ -33,6 +34,11 @@ export class Pressure implements LaneListener {
   announced(octets: number): boolean {
     this.#assembling += octets;
     return this.#assembling <= this.#limits.assembling;
+  }
+
+  /** The refusal of what was too much. */
+  tooMuch(): Refusal {
+    return refuse("too-much-assembling", { present: `${this.#limits.assembling}` });
   }
 
   /** They have come, or are given up. */

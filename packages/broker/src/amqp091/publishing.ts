@@ -66,8 +66,9 @@ export class Publishing {
     const refusal = this.#checkProperties(content.properties);
     if (refusal !== undefined) return refusal;
     const { confirms } = this.#channel;
+    const isUnsure = fields.mandatory && this.#caughtUp < content.arrival;
+    if (isUnsure && !(this.#verbs.isCurrent && this.#verbs.routable(route))) return this.#again(fields, content);
     if (fields.mandatory && !this.#verbs.routable(route)) {
-      if (this.#caughtUp < content.arrival) return this.#again(fields, content);
       this.#channel.returnUnroutable(fields, content);
       confirms.returned(confirms.open());
       return undefined;
@@ -112,7 +113,7 @@ export class Publishing {
     if ((flags & LOOKED_AT) === 0) return undefined;
     if ((flags & USER_ID) !== 0) {
       const user = peekProperty(properties, "userId") ?? "";
-      const present = this.#channel.connection.user;
+      const present = this.#channel.connection.identity.user;
       if (user !== present) return refuse("foreign-user", { wanted: user, present });
     }
     if ((flags & EXPIRATION) !== 0) {

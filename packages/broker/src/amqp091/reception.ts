@@ -17,6 +17,8 @@ export class Reception {
   #decoder: FrameDecoder;
   #header: Buffer = Buffer.alloc(0);
   #handshakeOctets = 0;
+  /** Frames that came while the doorkeeper was asked; bounded by the octets of a handshake. */
+  #waiting: (readonly [FrameType, number, Buffer])[] = [];
 
   constructor(connection: Connection, channels: Channels) {
     this.#connection = connection;
@@ -31,8 +33,13 @@ export class Reception {
 
   /** The next octets, in any partition. @throws CodecError where they are no frames, or no method. */
   receive(chunk: Buffer): void {
+    if (this.#waiting.length > 0 && this.#connection.state !== "authenticating") this.#receiveWaiting();
     if (this.#connection.state === "header") this.#receiveHeader(chunk);
-    else this.#receiveFrames(chunk);
+    else if (chunk.length > 0) this.#receiveFrames(chunk);
+  }
+
+  #receiveWaiting(): void {
+    for (const [type, channel, payload] of this.#waiting.splice(0)) this.#receiveFrame(type, channel, payload);
   }
 
   #receiveHeader(chunk: Buffer): void {
@@ -69,6 +76,10 @@ export class Reception {
   #receiveFrame(type: FrameType, channel: number, payload: Buffer): void {
     const connection = this.#connection;
     if (connection.state === "closed") return;
+    if (connection.state === "authenticating") {
+      this.#waiting.push([type, channel, Buffer.from(payload)]);
+      return;
+    }
     if (connection.state === "closing") {
       if (type === FrameType.METHOD && channel === 0) dispatchConnection(connection, decodeMethod(payload));
     } else if (type === FrameType.HEARTBEAT) {

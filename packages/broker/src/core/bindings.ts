@@ -60,7 +60,7 @@ export class Bindings {
     if (exchange === undefined) return refuse("no-exchange", { exchange: spec.exchange });
     const queue = await usableQueue(this.#core, connection, spec.queue);
     if (isRefusal(queue)) return queue;
-    const filters = toFilters(exchange.kind, exchange.name, spec.key);
+    const filters = toFilters(exchange.kind, exchange.name, spec.key, this.#core.topology.root);
     return isFault(filters) ? refuseFault(filters) : { spec, exchange, filters };
   }
 

@@ -6,7 +6,7 @@
  * Separate because it is the only place that knows every part; each verb's steps are in the part's own file.
  */
 import { type Bucket, Topology } from "@amqp/topology";
-import { isFault, ROOT, toSubject } from "@amqp/translator";
+import { isFault, toSubject } from "@amqp/translator";
 import { isRefusal, type Refusal, refuse } from "../refusals.ts";
 import { Answers } from "./answers.ts";
 import type { Bus, PublishSink } from "./bus.ts";
@@ -40,6 +40,8 @@ import type {
 } from "./verbs.ts";
 
 export interface BrokerOptions {
+  /** The first words of every subject: `amqp`, or a namespace's own. All else that spells a subject asks the topology. */
+  readonly root: string;
   readonly bus: Bus;
   readonly bucket: Bucket;
   readonly peers: Peers;
@@ -72,7 +74,7 @@ export class Broker implements Verbs {
   static async open(options: BrokerOptions): Promise<Broker> {
     const { bus, bucket, health, log } = options;
     const topology = await Topology.open(bucket, {
-      root: ROOT,
+      root: options.root,
       lost: (error) => {
         log.error({ err: error }, "the watch of the topology bucket is lost; closing the connections");
         health.closing("the topology of this broker is out of date; connect again");
@@ -80,17 +82,23 @@ export class Broker implements Verbs {
       },
     });
     const presence = new Presence(bucket, topology, log);
-    const starting = (await presence.others()).length === 0;
-    // After a crash of the whole fleet nobody knows what was delivered at the end.
-    const suspectBelow = starting && !topology.fleet().clean ? await bus.lastSequence() : 0;
-    const broker = new Broker(options, topology, presence, { starting, suspectBelow });
-    await presence.take(broker.#presenceListener());
-    broker.#acting = presence.id;
-    if (starting) await broker.#markFleet(false);
-    await broker.#leadership.seek();
-    await broker.#lead.run("ready", null);
-    broker.#starting = false;
-    return broker;
+    let broker: Broker | undefined;
+    try {
+      const starting = (await presence.others()).length === 0;
+      // After a crash of the whole fleet nobody knows what was delivered at the end.
+      const suspectBelow = starting && !topology.fleet().clean ? await bus.lastSequence() : 0;
+      broker = new Broker(options, topology, presence, { starting, suspectBelow });
+      await presence.take(broker.#presenceListener());
+      broker.#acting = presence.id;
+      if (starting) await broker.#markFleet(false);
+      await broker.#leadership.seek();
+      await broker.#lead.run("ready", null);
+      broker.#starting = false;
+      return broker;
+    } catch (error) {
+      await (broker === undefined ? topology.close() : broker.#end(async () => undefined));
+      throw error;
+    }
   }
 
   private constructor(
@@ -104,7 +112,8 @@ export class Broker implements Verbs {
     const cursors: Cursors = new Cursors(bus, topology, {
       expirationOf: options.expirationOf,
       suspectBelow: boot.suspectBelow,
-      holdsLease: () => presence.held() && presence.id === this.#acting,
+      holdsLease: () => this.#acts(),
+      isAlone: () => this.#core.fleet.others.length === 0,
       heldElsewhere: (queue) => this.#core.fleet.heldElsewhere(queue),
       sweep: async (queue) => (await this.#lead.run("sweep", { queue })).written,
       note: (text) => log.warn({}, text),
@@ -141,12 +150,17 @@ export class Broker implements Verbs {
    * A graceful stop, after the front ends closed their connections: hands back what was pulled, leaves the bucket clean.
    */
   async close(): Promise<void> {
-    const { cursors, fleet, topology, log } = this.#core;
-    const last = async (): Promise<void> => {
+    const { fleet, topology } = this.#core;
+    await this.#end(async () => {
       // Of several that stop at once the last one to give its lease up sees that it was the last.
       await topology.fence();
       if (fleet.others.length === 0) await this.#markFleet(true);
-    };
+    });
+  }
+
+  /** `last` is done when this replica has gone. */
+  async #end(last: () => Promise<void>): Promise<void> {
+    const { cursors, topology, log } = this.#core;
     // What fails for want of a bus does not keep the rest from being done: leases then expire by themselves.
     for (const step of [
       () => this.#leader.close(),
@@ -164,6 +178,14 @@ export class Broker implements Verbs {
   async #markFleet(clean: boolean): Promise<void> {
     const { topology, fleet } = this.#core;
     while ((await topology.writeFleet(clean)) === "conflict") if (clean && fleet.others.length > 0) return;
+  }
+
+  /** Whether something is here that a stop of the whole fleet would take: a queue or an exchange that is not durable. */
+  get holdsTransient(): boolean {
+    const { topology } = this.#core;
+    for (const { durable } of topology.queues()) if (!durable) return true;
+    for (const { durable } of topology.exchanges()) if (!durable) return true;
+    return false;
   }
 
   openSession(): Session {
@@ -234,9 +256,14 @@ export class Broker implements Verbs {
     const declared = exchange === "" ? undefined : this.#core.topology.exchange(exchange);
     if (exchange !== "" && declared?.state !== "ready") return refuse("no-exchange", { exchange });
     if (declared?.internal === true) return refuse("internal-exchange", { exchange });
-    const subject = toSubject(exchange, routingKey);
+    const subject = toSubject(exchange, routingKey, this.#core.topology.root);
     if (isFault(subject)) return refuseFault(subject);
     return { kind: "route", exchange, routingKey, exchangeKind: declared?.kind ?? "direct", subject };
+  }
+
+  get isCurrent(): boolean {
+    // Without the bus nothing changes, and nothing can be asked.
+    return this.#acts() || !this.#core.bus.present;
   }
 
   routable(route: Route): boolean {
@@ -291,6 +318,10 @@ export class Broker implements Verbs {
 
   leave(frontEnd: FrontEnd): void {
     this.#health.leave(frontEnd);
+  }
+
+  #acts(): boolean {
+    return this.#presence.held() && this.#presence.id === this.#acting;
   }
 
   #asker(session: Session): Asker {

@@ -63,7 +63,8 @@ export class Chores {
 
   /** Resolves to whether nothing is left to do. */
   async #do(name: string): Promise<boolean> {
-    if (this.#closed) return true;
+    // Who leads next finds in reconciling what is left to do.
+    if (this.#closed || !this.#core.leadership.mayWrite) return true;
     const queue = this.#core.topology.queue(name);
     if (queue === undefined) return true;
     if (queue.state === "ready") return this.#narrow(queue);
@@ -80,10 +81,10 @@ export class Chores {
     const closed = topology
       .bindingsOf(queue.name)
       .filter((binding) => binding.intervals.length > 0 && isSpent(binding, queue));
-    if (closed.length === 0) return true;
+    // A narrowing that failed is still to be done where no record asks for it any more.
+    if (closed.length === 0 && this.#filters.are(queue, topology.filters(queue.name))) return true;
     const state = await bus.cursorState(queue.name);
     if (state === undefined) return true;
-    const before = topology.filters(queue.name);
     let left = false;
     for (const { exchange, key, arguments: args } of closed) {
       await untilWritten(this.#core, async () => {
@@ -99,14 +100,14 @@ export class Chores {
     }
     const end = await bus.lastSequence();
     const filters = topology.filters(queue.name);
-    if (await this.#filters.write(queue, filters, topology.revision)) await this.#collect(state, end, before, filters);
+    if (await this.#filters.write(queue, filters, topology.revision)) await this.#collect(state, end, filters);
     return !left;
   }
 
   /** A narrowing over a long stretch leaves what arrived during it for ever, unless it is collected. */
-  async #collect(state: CursorState, end: number, before: readonly string[], after: readonly string[]): Promise<void> {
+  async #collect(state: CursorState, end: number, after: readonly string[]): Promise<void> {
     if (end - state.ackFloor <= DRAIN_ABOVE) return;
-    const gone = before.filter((filter) => !after.includes(filter));
+    const gone = state.filters.filter((filter) => !after.includes(filter));
     if (gone.length > 0) await this.#core.bus.collect(gone, Math.max(state.delivered, state.ackFloor));
   }
 }

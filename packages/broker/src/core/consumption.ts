@@ -46,7 +46,7 @@ export class Consumption {
     if (isRefusal(queue)) return queue;
     const cursor = this.#core.cursors.of(queue);
     const delivery = await cursor.get(options.acknowledge);
-    return { delivery, messages: delivery === undefined ? 0 : await cursor.ready() };
+    return { delivery, messages: delivery === undefined ? 0 : await cursor.ready(true) };
   }
 
   subscribe(
@@ -55,24 +55,38 @@ export class Consumption {
     subscriber: Subscriber,
     options: SubscribeOptions,
   ): Promise<Refusal | Subscription> {
-    const { cursors, topology, fleet } = this.#core;
     return this.#lanes.run(queueLane(name), async () => {
-      const queue = await usableQueue(this.#core, session.id, name);
-      if (isRefusal(queue)) return queue;
-      const cursor = cursors.of(queue);
-      if (cursor.hasExclusive || (options.exclusive && cursor.consumers > 0))
-        return refuse("exclusive-use", { queue: name });
-      if (cursor.consumers === 0) {
-        const asker = { replica: fleet.replica, connection: session.id };
-        const refusal = await this.#lead.run("consume", { asker, queue: name, exclusive: options.exclusive });
-        if (refusal !== undefined) return refusal;
+      for (;;) {
+        const subscription = await this.#subscribe(session, name, subscriber, options);
+        if (subscription !== "again") return subscription;
       }
-      // It may have been deleted since: then the mirror has ended its cursor, and this one would never hear of it.
-      const present = topology.queue(name);
-      if (present?.state !== "ready" || present.id !== queue.id) return refuse("no-queue", { queue: name });
-      const subscription = cursor.subscribe(subscriber, options);
-      return { cancel: () => this.#cancel(queue, subscription) };
     });
+  }
+
+  async #subscribe(
+    session: Session,
+    name: string,
+    subscriber: Subscriber,
+    options: SubscribeOptions,
+  ): Promise<Refusal | Subscription | "again"> {
+    const { cursors, topology, fleet } = this.#core;
+    const queue = await usableQueue(this.#core, session.id, name);
+    if (isRefusal(queue)) return queue;
+    const cursor = cursors.of(queue);
+    if (cursor.hasExclusive || (options.exclusive && cursor.consumers > 0))
+      return refuse("exclusive-use", { queue: name });
+    if (cursor.consumers === 0) {
+      const asker = { replica: fleet.replica, connection: session.id };
+      const refusal = await this.#lead.run("consume", { asker, queue: name, exclusive: options.exclusive });
+      if (refusal !== undefined) return refusal;
+    }
+    // It may have been deleted since: then the mirror has ended its cursor, and this one would never hear of it. Where
+    // it lives again, what was known here was out of date.
+    const present = topology.queue(name);
+    if (present?.state !== "ready") return refuse("no-queue", { queue: name });
+    if (present.id !== queue.id) return "again";
+    const subscription = cursor.subscribe(subscriber, options);
+    return { cancel: () => this.#cancel(queue, subscription) };
   }
 
   /** What a new leader must know. */

@@ -27,6 +27,7 @@ export class Dealing implements Puller, SieveSink, Settler {
   readonly subscriptions: RoundRobin<LocalSubscription> = new RoundRobin<LocalSubscription>();
   readonly sieve: Sieve;
   readonly #name: string;
+  readonly #root: string;
   readonly #bus: Bus;
   readonly #options: CursorOptions;
   readonly #held: HeldDeliveries;
@@ -52,6 +53,7 @@ export class Dealing implements Puller, SieveSink, Settler {
   ) {
     this.#lost = lost;
     this.#name = name;
+    this.#root = topology.root;
     this.#bus = bus;
     this.#options = options;
     this.#held = held;
@@ -102,7 +104,8 @@ export class Dealing implements Puller, SieveSink, Settler {
     // are on their way back too.
     const isFirst = this.#settling.owedNaks === 0;
     for (const message of refused) {
-      if (isFirst) this.inside(message, pull);
+      // Among them is what could not be decided while the topology was not to be asked.
+      if (isFirst && this.sieve.holds(message)) this.inside(message, pull);
       else pull.refused.push(message);
     }
     for (const message of pull.refused) {
@@ -149,7 +152,7 @@ export class Dealing implements Puller, SieveSink, Settler {
     const out = state.ackPending - this.#held.knownAt(state.deliveredSequence) - back;
     const strays = Math.min(pull.outstanding, out);
     if (strays <= 0) return;
-    const isAlone = this.#options.heldElsewhere === undefined;
+    const isAlone = this.#options.isAlone();
     if (isAlone && this.#highestNew > 0) this.#redelivery.strayed(this.#highestNew, state.delivered);
     const line = new NoWaitLine(this.#bus, this.#name);
     pull.refusesAll = true;
@@ -182,7 +185,7 @@ export class Dealing implements Puller, SieveSink, Settler {
   hold(message: Incoming, acknowledge: boolean): Held | undefined {
     if (message.subject !== this.#subject) {
       this.#subject = message.subject;
-      this.#address = fromSubject(message.subject);
+      this.#address = fromSubject(message.subject, this.#root);
     }
     const address = this.#address;
     if (address === undefined) return undefined;

@@ -21,6 +21,8 @@ export interface CursorOptions {
   readonly suspectBelow: number;
   /** By this process's own clock, in this turn: may it deliver and settle? */
   holdsLease(): boolean;
+  /** Is there no other replica, in this turn? */
+  isAlone(): boolean;
   /** What the other replicas' clients hold of that queue. */
   heldElsewhere(queue: string): Promise<ReadonlySet<number>>;
   /** Has the leader sweep that queue; resolves when it did to the highest sequence that any replica's client was given. */

@@ -29,6 +29,11 @@ export class CursorFilters {
     this.#written.delete(queue);
   }
 
+  /** Whether the cursor is known to have exactly these. */
+  are(queue: Queue, filters: readonly string[]): boolean {
+    return this.#written.get(queue.name) === spell(queue.id, filters);
+  }
+
   /** Another replica may have led since: what was written last is not known. */
   forgetAll(): void {
     this.#written.clear();

@@ -48,8 +48,9 @@ export class Lifecycle {
   }
 
   /** Makes the cursor of a queue's record; one left over from an earlier life goes first. */
-  async createCursor(queue: Queue, filters: readonly string[] = [implicitFilter(queue.name)]): Promise<void> {
-    const { bus, leadership } = this.#core;
+  async createCursor(queue: Queue, wanted?: readonly string[]): Promise<void> {
+    const { bus, leadership, topology } = this.#core;
+    const filters = wanted ?? [implicitFilter(queue.name, topology.root)];
     leadership.assert();
     const spec = { queue: queue.name, filters, revision: queue.revision, queueId: queue.id };
     const left = async (): Promise<boolean> => {

@@ -106,12 +106,19 @@ export class Presence {
     // In the state `lapsed` the loop below sees to it.
     if (this.#state !== "held") return;
     this.#state = "lapsed";
+    // What was taken over under an id that lapsed as well is taken over from that one too.
     const former = [this.#id];
+    let taken = this.#id;
     this.#log.warn({ replica: this.#id }, "the presence lease lapsed; taking a new one");
     this.#listener?.lapsed();
     for (let pause = 100; !this.#isReleased(); pause = Math.min(pause * 2, 2000)) {
       try {
-        if (!this.held()) await this.#takeAnother(former);
+        if (!this.held()) {
+          if (!former.includes(taken)) former.push(taken);
+          this.#id = uniqueId();
+          await this.#take();
+          taken = this.#id;
+        }
         await this.#topology.fence();
         await this.#listener?.renamed(former);
         if (this.#isReleased()) return;
@@ -125,12 +132,5 @@ export class Presence {
         await new Promise((resolve) => setTimeout(resolve, pause));
       }
     }
-  }
-
-  /** What was taken over under an id that lapsed as well is taken over from that one. */
-  async #takeAnother(former: string[]): Promise<void> {
-    if (!former.includes(this.#id)) former.push(this.#id);
-    this.#id = uniqueId();
-    await this.#take();
   }
 }

@@ -131,10 +131,10 @@ export class QueueCursor {
 
   /**
    * Ready messages, after what this process settled: exact but where the log's end is too far to look (then a bound,
-   * which is noted once). Zero is sure; a larger number may lack what was stored in the last milliseconds.
+   * which is noted once). `quick`: may lack what was stored in the last milliseconds, and costs one request.
    */
-  async ready(): Promise<number> {
-    const { messages, bound } = await countReady(this.#desk);
+  async ready(quick: boolean = false): Promise<number> {
+    const { messages, bound } = await countReady(this.#desk, quick);
     if (bound && !this.#noted) {
       this.#noted = true;
       this.#options.note?.(

@@ -15,6 +15,7 @@ import { type Core, exchangeLane, queueLane } from "./context.ts";
 import type { Exchanges } from "./exchanges.ts";
 import type { CursorFilters } from "./filters.ts";
 import type { Lifecycle } from "./lifecycle.ts";
+import { ownCursors } from "./namespace.ts";
 
 /** How many queues are worked on at once. */
 const AT_ONCE = 16;
@@ -37,7 +38,7 @@ export async function reconcile(parts: Parts, starting: boolean): Promise<void> 
   await learn(parts);
   /** Exchanges that lost a binding here. */
   const went = new Set<string>();
-  const states = new Map((await core.bus.cursors()).map((state) => [state.queue, state]));
+  const states = new Map((await ownCursors(core.bus)).map((state) => [state.queue, state]));
   await eachOf([...core.topology.queues()], (queue) =>
     core.lanes.run(queueLane(queue.name), () => one(parts, queue, states.get(queue.name), starting, went)),
   );

@@ -7,6 +7,7 @@
  */
 import { type Core, readyQueue } from "./context.ts";
 import type { Holding } from "./fleet.ts";
+import { ownCursors } from "./namespace.ts";
 
 /** How many queues are swept at once. */
 const AT_ONCE = 8;
@@ -45,7 +46,7 @@ export class Sweeper {
 
   /** Every queue of which something was delivered and is not settled. */
   async sweepAll(): Promise<void> {
-    const states = await this.#core.bus.cursors();
+    const states = await ownCursors(this.#core.bus);
     const names = states.filter(({ ackPending }) => ackPending > 0).map(({ queue }) => queue);
     let next = 0;
     const worker = async (): Promise<void> => {

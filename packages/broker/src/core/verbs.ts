@@ -120,6 +120,11 @@ export interface Verbs {
   readonly topologyVersion: number;
   /** A refusal here is provisional: fence, then ask again (design §4: catch up before any negative answer). */
   route(exchange: string, routingKey: string): Route | Refusal;
+  /**
+   * Whether what this replica has seen of the topology is answered for: no change is called done before it has seen it.
+   * Not so while its lease lapsed, since nobody waits for it: then a `true` of {@link routable} is provisional too.
+   */
+  readonly isCurrent: boolean;
   /** Does any queue take it? A `false` is provisional as above. */
   routable(route: Route): boolean;
   /** Catches up with the topology as it was when called. All calls of one turn share one. */

@@ -1,7 +1,7 @@
 /**
  * Questions between replicas, as NATS requests.
  *
- * Responsibilities: one subject a replica (`_AMQP.<bucket>.<replica>`, outside every stream), JSON both ways, and the
+ * Responsibilities: one subject a replica (`_AMQP.<bucket>.[@<org>.]<replica>`, outside every stream), JSON both ways, and the
  * three ways in which a question stays unanswered. Used by: open.ts. Separate because only nats/ knows the client.
  */
 import {
@@ -23,9 +23,10 @@ export class NatsPeers implements Peers {
   readonly #prefix: string;
   #serving: Subscription | undefined;
 
-  constructor(connection: NatsConnection, bucket: string) {
+  /** `within`: the words of a namespace, `@acme.`; empty for the flat one. */
+  constructor(connection: NatsConnection, bucket: string, within = "") {
     this.#connection = connection;
-    this.#prefix = `_AMQP.${bucket}.`;
+    this.#prefix = `_AMQP.${bucket}.${within}`;
   }
 
   async ask(replica: string, question: string, details: unknown, patience: number): Promise<unknown> {

@@ -5,6 +5,7 @@ import type { Connection } from "../../src/amqp091/connection.ts";
 import { Connections } from "../../src/amqp091/connections.ts";
 import { DEFAULT_LIMITS, type Limits } from "../../src/amqp091/limits.ts";
 import type { Transport } from "../../src/amqp091/transport.ts";
+import { AnonymousDoorkeeper } from "../../src/auth/anonymous.ts";
 import type { Verbs } from "../../src/core/verbs.ts";
 import { refuse } from "../../src/refusals.ts";
 
@@ -73,7 +74,7 @@ export class Peer implements Transport {
     const quiet = () => undefined;
     const own = () =>
       new Connections({
-        verbs,
+        doorkeeper: new AnonymousDoorkeeper(verbs),
         log: { debug: quiet, info: quiet, warn: quiet, error: (fields) => this.errors.push(fields) },
         limits: { ...DEFAULT_LIMITS, ...limits },
         version: "1.2.3",

@@ -209,3 +209,29 @@ describe("a replica dies", () => {
     await soon(async () => (await rigs[0]?.bus.logState())?.messages === 0);
   }, 40_000);
 });
+
+describe("a replica whose lease lapsed", () => {
+  test("does not vouch for what it has seen of the topology until it is waited for again", async () => {
+    let isCut = false;
+    const frozen: Rig = await openRig(server.url, {
+      bucket: (bucket) =>
+        new Proxy(bucket, {
+          get: (target, name) => {
+            const member: unknown = Reflect.get(target, name, target);
+            if (typeof member !== "function") return member;
+            if (name !== "refresh") return member.bind(target);
+            return async (...given: unknown[]) => {
+              if (isCut) throw new Error("no answer");
+              return member.apply(target, given);
+            };
+          },
+        }),
+    });
+    rigs.push(frozen);
+    expect(frozen.broker.isCurrent).toBe(true);
+    isCut = true;
+    await soon(() => !frozen.broker.isCurrent);
+    isCut = false;
+    await soon(() => frozen.broker.isCurrent, 10_000);
+  });
+});

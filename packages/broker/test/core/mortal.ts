@@ -1,4 +1,7 @@
-/** A replica that dies after its n-th write reached the bus: what it asks after that is never answered. */
+/**
+ * A replica that dies after its n-th write reached the bus: what it asks after that is never answered; or one that is
+ * cut off there for a while, and then hears every answer at once.
+ */
 import type { Bucket } from "@amqp/topology";
 import type { Bus } from "../../src/core/bus.ts";
 import type { Between } from "./rig.ts";
@@ -14,14 +17,16 @@ const WRITES: ReadonlySet<string> = new Set([
   "collect",
 ]);
 
-const NEVER: Promise<never> = new Promise(() => undefined);
-
 export class Mortality implements Between {
   /** The writes since {@link arm}, by name. */
   readonly written: string[] = [];
   #left = Number.POSITIVE_INFINITY;
   #die: () => void = () => undefined;
   #isDead: boolean = false;
+  #revive: () => void = () => undefined;
+  readonly #revived: Promise<void> = new Promise((resolve) => {
+    this.#revive = resolve;
+  });
   /** Resolves when it is dead. */
   readonly dead: Promise<void> = new Promise((resolve) => {
     this.#die = resolve;
@@ -32,6 +37,13 @@ export class Mortality implements Between {
     this.written.length = 0;
     this.#left = writes;
     if (writes === 0) this.#end();
+  }
+
+  /** What it asked meanwhile is asked now. */
+  revive(): void {
+    this.#isDead = false;
+    this.#left = Number.POSITIVE_INFINITY;
+    this.#revive();
   }
 
   bus(bus: Bus): Bus {
@@ -53,7 +65,7 @@ export class Mortality implements Between {
         const member: unknown = Reflect.get(target, name, target);
         if (typeof member !== "function") return member;
         return (...given: unknown[]): unknown => {
-          if (this.#isDead) return NEVER;
+          if (this.#isDead) return this.#revived.then(() => member.apply(target, given) as unknown);
           const answer: unknown = member.apply(target, given);
           return answer instanceof Promise ? this.#answered(answer, String(name)) : answer;
         };
@@ -67,6 +79,7 @@ export class Mortality implements Between {
       this.written.push(name);
       if (--this.#left === 0) this.#end();
     }
-    return this.#isDead ? NEVER : value;
+    if (this.#isDead) await this.#revived;
+    return value;
   }
 }

@@ -1,6 +1,6 @@
 /** The delivery path on a real bus: credit, turns, order, flags, intervals, expiry. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { Credit } from "../../src/core/credit.ts";
 import type { Delivery } from "../../src/core/message.ts";
 import type { QueueCursor } from "../../src/core/queue.ts";
@@ -346,6 +346,25 @@ describe("the end of a queue", () => {
     expect(reader.numbers).toEqual(numbers(50));
     reader.ackAll();
     await next.close();
+  });
+});
+
+describe("a bus that cannot be asked of the topology", () => {
+  it("gets back what no interval is known to hold, and nobody is given it", async () => {
+    const client = new Client(10);
+    await site.widen(name, "x", "k");
+    cursor.subscribe(client, acknowledged(client));
+    await until(() => cursor.state === "pulling");
+    const fence = vi.spyOn(site.topology, "fence").mockRejectedValueOnce(new Error("the bus did not answer"));
+    await site.publish("amqp.x.k", 1, { first: 7 });
+    await site.publish(subject(), 1);
+    await until(() => client.got.length >= 1);
+    await sleep(100);
+    expect(fence.mock.calls.length).toBeGreaterThan(1);
+    expect(client.numbers).toEqual([0]);
+    client.ackAll();
+    await site.expectEmpty(name);
+    fence.mockRestore();
   });
 });
 

@@ -218,6 +218,7 @@ export class Site {
       expirationOf: (properties) => (properties.length === 2 ? undefined : Number(Buffer.from(properties).toString())),
       suspectBelow: 0,
       holdsLease: () => this.lease,
+      isAlone: () => true,
       heldElsewhere: async () => new Set(),
       sweep: async () => {
         await cursor.sweep();

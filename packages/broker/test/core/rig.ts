@@ -42,6 +42,7 @@ export async function openRig(url: string, between: Between = {}): Promise<Rig> 
   const bus = await openBus({ publishing, delivering, stream: "AMQP", root: "amqp", listener: health, log: silent });
   const bucket = await openBucket(publishing, { name: "amqp" });
   const broker = await Broker.open({
+    root: "amqp",
     bus: between.bus?.(bus) ?? bus,
     bucket: between.bucket?.(bucket) ?? bucket,
     peers: new NatsPeers(publishing, "amqp"),

@@ -1,6 +1,7 @@
 /**
  * A leader that dies in the middle of a change leaves nothing half done once the next one leads: after each of its
- * writes, of each change, and again where the next one dies after the first write of its own.
+ * writes, of each change, and again where the next one dies after the first write of its own. One that was only cut off
+ * there, and goes on when another one leads, writes nothing more.
  */
 import { openBucket, Topology } from "@amqp/topology";
 import { connect } from "@nats-io/transport-node";
@@ -196,9 +197,10 @@ async function whole(url: string, rig: Rig, expect: ExpectStatic): Promise<void>
 /** What it must come to within five seconds. */
 async function eventually(expect: ExpectStatic, read: () => Promise<unknown>, wanted: unknown): Promise<void> {
   const end = performance.now() + 5000;
-  while (JSON.stringify(await read()) !== JSON.stringify(wanted) && performance.now() < end)
+  let seen = await read();
+  for (; JSON.stringify(seen) !== JSON.stringify(wanted) && performance.now() < end; seen = await read())
     await new Promise((resolve) => setTimeout(resolve, 50));
-  expect(await read()).toEqual(wanted);
+  expect(seen).toEqual(wanted);
 }
 
 /** The change with a leader that lives; resolves to its writes. */
@@ -268,6 +270,36 @@ async function dying(
   }
 }
 
+/** The change with a leader that is cut off after so many writes until another one leads, and then goes on. */
+async function cutOff({ before, change, again, after }: Change, writes: number, expect: ExpectStatic): Promise<void> {
+  const server = await NatsServer.start();
+  const mortality = new Mortality();
+  const rigs = [await openRig(server.url, mortality), await openRig(server.url)];
+  try {
+    const [[leader, session], [heir, own]] = rigs.map(({ broker }) => [broker, broker.openSession()] as const) as [
+      readonly [Broker, Session],
+      readonly [Broker, Session],
+    ];
+    await before?.(leader, session, expect);
+    mortality.arm(writes);
+    const changed = change(leader, session);
+    await mortality.dead;
+    expect(await change(heir, own)).toEqual(again);
+    mortality.revive();
+    // What it had begun it asks of whoever leads now.
+    await changed;
+    expect(await change(leader, session)).toEqual(again);
+    for (const { broker } of rigs) expect(await broker.checkExchange("none")).toMatchObject({ code: 404 });
+    await whole(server.url, rigs[1] as Rig, expect);
+    await after(leader, session, expect);
+    await eventually(expect, async () => (await rigs[1]?.bus.logState())?.messages, 0);
+    await whole(server.url, rigs[1] as Rig, expect);
+  } finally {
+    for (const rig of rigs) await rig.close();
+    await server.stop();
+  }
+}
+
 for (const [name, change] of Object.entries(CHANGES)) {
   describe.concurrent(name, () => {
     const { writes } = change;
@@ -278,6 +310,9 @@ for (const [name, change] of Object.entries(CHANGES)) {
     for (const [index, write] of writes.entries()) {
       test(`leader dead after ${write} (${index + 1})`, async ({ expect }) => {
         await dying(change, [index + 1], expect);
+      });
+      test(`leader cut off after ${write} (${index + 1})`, async ({ expect }) => {
+        await cutOff(change, index + 1, expect);
       });
       test(`leader dead after ${write} (${index + 1}), the next one after its first write`, async ({ expect }) => {
         await dying(change, [index + 1, 1], expect);

@@ -4,9 +4,12 @@
  * Used by: connection, which hands in every method of channel 0. Separate because a handshake is a sequence of methods,
  * and each is taken in its state only.
  */
-import { type FieldTable, type FieldValue, getField, type Method } from "@amqp/codec";
-import { isRefusal, refuse } from "../../refusals.ts";
-import type { Client, Connection } from "../connection.ts";
+
+import type { FieldTable, FieldValue, Method } from "@amqp/codec";
+import { type Admission, isRefused, type Refused } from "../../core/doorkeeper.ts";
+import { isRefusal, type Refusal, refuse } from "../../refusals.ts";
+import { toClient } from "../client.ts";
+import type { Connection } from "../connection.ts";
 import type { Handlers, Outcome } from "../handler.ts";
 import { MECHANISMS, readLogin } from "../login.ts";
 import { checkTuning } from "../tune.ts";
@@ -46,18 +49,15 @@ const CONNECTION: Handlers<"connection", Connection> = {
     if (connection.state !== "starting") return unexpected(connection);
     const login = readLogin(mechanism, response);
     if (login === "malformed") return refuse("login-malformed", { wanted: mechanism });
-    if (login === undefined) {
-      // RabbitMQ's extension: a client that does not know it takes any close as a lost network.
-      if (capability(clientProperties, "authentication_failure_close")) {
-        return refuse("login-refused", { wanted: mechanism });
-      }
-      connection.drop("the client asked for an authentication mechanism that is not offered");
+    connection.authenticating(toClient(clientProperties));
+    const decided = (answer: Admission | Refused): Refusal | undefined => {
+      if (!isRefused(answer)) connection.admitted(answer);
+      else if (connection.turnedAway(mechanism, answer.refused)) return refuse("login-refused", { wanted: mechanism });
       return undefined;
-    }
-    connection.authenticated(toClient(login.user, clientProperties));
-    const { channelMax, frameMax, heartbeat } = connection.limits;
-    connection.outbox.method(0, "connection.tune", { channelMax, frameMax, heartbeat });
-    return undefined;
+    };
+    if (login === undefined) return decided({ refused: "this mechanism is not offered" });
+    const answer = connection.connections.doorkeeper.admit({ ...login, mechanism, peer: connection.remote });
+    return answer instanceof Promise ? answer.then(decided) : decided(answer);
   },
 
   "connection.secure-ok": (connection) => unexpected(connection), // no mechanism here sends a challenge
@@ -71,8 +71,7 @@ const CONNECTION: Handlers<"connection", Connection> = {
 
   "connection.open": (connection, { virtualHost }) => {
     if (connection.state !== "opening") return unexpected(connection);
-    // The empty name too: a URL that ends in a slash makes librabbitmq ask for it.
-    if (virtualHost !== "/" && virtualHost !== "") return refuse("no-vhost", { wanted: virtualHost });
+    if (!connection.identity.owns(virtualHost)) return refuse("no-vhost", { wanted: virtualHost });
     const refusal = connection.connections.forOpen();
     if (refusal === undefined) connection.opened();
     return refusal;
@@ -95,8 +94,14 @@ const CONNECTION: Handlers<"connection", Connection> = {
     return undefined;
   },
 
-  "connection.update-secret": (connection) => {
+  "connection.update-secret": async (connection, { newSecret }) => {
     if (connection.state !== "running") return unexpected(connection);
+    const refused = await connection.identity.renew(newSecret.toString("utf8"));
+    if (connection.state !== "running") return undefined;
+    if (refused !== undefined) {
+      connection.warn({ why: refused.refused }, "new secret refused");
+      return refuse("secret-refused");
+    }
     connection.outbox.method(0, "connection.update-secret-ok", {});
     return undefined;
   },
@@ -112,32 +117,17 @@ export function dispatchConnection(connection: Connection, method: Method): void
   const outcome = handler === undefined ? unexpected(connection) : handler(connection, method.fields as never);
   if (outcome === undefined) return;
   if (isRefusal(outcome)) connection.refuse(outcome, name);
-  else outcome.catch((error: unknown) => connection.broke(error, name));
+  else {
+    outcome
+      .then((late) => {
+        if (late !== undefined) connection.refuse(late, name);
+      })
+      .catch((error: unknown) => connection.broke(error, name));
+  }
 }
 
 function unexpected(connection: Connection): Outcome {
   return refuse("unexpected-method", { present: connection.state });
-}
-
-function toClient(user: string, properties: FieldTable): Client {
-  return {
-    user,
-    name: text(getField(properties, "connection_name")),
-    product: text(getField(properties, "product")),
-    cancelNotify: capability(properties, "consumer_cancel_notify"),
-    blocked: capability(properties, "connection.blocked"),
-  };
-}
-
-function capability(properties: FieldTable, name: string): boolean {
-  const capabilities = getField(properties, "capabilities");
-  return capabilities?.type === "table" && getField(capabilities.value, name)?.value === true;
-}
-
-/** What strangers call themselves goes into logs: one line, not too long. */
-function text(field: FieldValue | undefined): string {
-  if (field?.type !== "longstr" || typeof field.value !== "string") return "";
-  return field.value.replace(/\p{Cc}/gu, " ").slice(0, 100);
 }
 
 function longstr(value: string): FieldValue {

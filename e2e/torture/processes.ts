@@ -1,0 +1,136 @@
+// The processes of a torture run: some gateways on one nats-server, and what may be done to them. Used by the run and by
+// the soak. Separate from the faults' schedule, which only decides when.
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Gateway, startGateway } from "../harness/gateway.ts";
+import { type NatsServer, startNats } from "../harness/nats-server.ts";
+import { type Fault, now } from "./history.ts";
+
+const LAPSED = "the presence lease lapsed";
+
+/** Gateways by number, on one bus. */
+export class Processes {
+  readonly nats: NatsServer;
+  readonly #gateways: (Gateway | undefined)[] = [];
+  readonly #faults: Fault[];
+  readonly #logs: { readonly gateway: number; readonly at: number; readonly text: string }[] = [];
+  readonly #read: WeakMap<Gateway, number> = new WeakMap<Gateway, number>();
+
+  private constructor(nats: NatsServer, faults: Fault[]) {
+    this.nats = nats;
+    this.#faults = faults;
+  }
+
+  static async start(count: number, faults: Fault[], conf = ""): Promise<Processes> {
+    const processes = new Processes(await startNats({ conf }), faults);
+    for (let gateway = 0; gateway < count; gateway++) await processes.#start(gateway);
+    return processes;
+  }
+
+  get live(): number {
+    return this.#gateways.filter((each) => each !== undefined).length;
+  }
+
+  get pids(): readonly number[] {
+    return this.#gateways.flatMap((each) => (each === undefined ? [] : [each.pid]));
+  }
+
+  /** Undefined while it does not run. */
+  portOf(gateway: number): number | undefined {
+    return this.#gateways[gateway]?.port;
+  }
+
+  /** SIGKILL, and started again after a while. */
+  async kill(number: number, away: number): Promise<void> {
+    const fault = this.#begin("gateway-kill", number);
+    const gateway = this.#take(number);
+    await gateway?.kill("SIGKILL");
+    await gateway?.stop();
+    await sleep(away);
+    await this.#start(number);
+    fault.until = now();
+  }
+
+  /** SIGTERM, and started again when it has ended. */
+  async restart(number: number): Promise<void> {
+    const fault = this.#begin("gateway-restart", number);
+    const gateway = this.#take(number);
+    const begun = now();
+    await gateway?.stop();
+    if (now() - begun > 14_000) throw new Error(`gateway ${number} does not stop`);
+    await this.#start(number);
+    fault.until = now();
+  }
+
+  /** SIGSTOP, and SIGCONT after a while. */
+  async freeze(number: number, away: number): Promise<void> {
+    const gateway = this.#gateways[number];
+    if (gateway === undefined) return;
+    const fault = this.#begin("gateway-stop", number);
+    process.kill(gateway.pid, "SIGSTOP");
+    await sleep(away);
+    process.kill(gateway.pid, "SIGCONT");
+    fault.until = now();
+  }
+
+  /** SIGKILL for the bus, and started again after a while. */
+  async killBus(away: number): Promise<void> {
+    const fault = this.#begin("bus-kill", -1);
+    await this.nats.kill();
+    await sleep(away);
+    await this.nats.restart();
+    fault.until = now();
+  }
+
+  /** What every gateway has logged so far, in the order in which it was logged. */
+  logs(): readonly { readonly gateway: number; readonly at: number; readonly text: string }[] {
+    this.#gateways.forEach((gateway, number) => {
+      if (gateway !== undefined) this.#readLog(number, gateway);
+    });
+    return [...this.#logs].sort((a, b) => a.at - b.at);
+  }
+
+  async stop(): Promise<void> {
+    this.logs();
+    await Promise.all(this.#gateways.map((gateway) => gateway?.stop()));
+    await this.nats.stop();
+  }
+
+  #begin(kind: Fault["kind"], target: number): Fault {
+    const fault: Fault = { kind, target, from: now(), until: Number.POSITIVE_INFINITY };
+    this.#faults.push(fault);
+    return fault;
+  }
+
+  #take(number: number): Gateway | undefined {
+    const gateway = this.#gateways[number];
+    this.#gateways[number] = undefined;
+    if (gateway !== undefined) void gateway.exited.then(() => this.#readLog(number, gateway));
+    return gateway;
+  }
+
+  async #start(number: number): Promise<void> {
+    const env = { NATS_URL: this.nats.url, LOG_LEVEL: "info" };
+    for (let tries = 1; ; tries++) {
+      try {
+        this.#gateways[number] = await startGateway({ env, timeout: 40_000 });
+        return;
+      } catch (error) {
+        // The bus may be away just then: a boot that fails closed is right (HIP §5), and an orchestrator tries again.
+        if (tries === 5) throw error;
+        await sleep(500);
+      }
+    }
+  }
+
+  #readLog(number: number, gateway: Gateway): void {
+    const from = this.#read.get(gateway) ?? 0;
+    this.#read.set(gateway, gateway.lines.length);
+    for (const line of gateway.lines.slice(from)) {
+      const at = typeof line.time === "number" ? line.time : Number.NaN;
+      this.#logs.push({ gateway: number, at, text: JSON.stringify(line) });
+      if (line.msg.startsWith(LAPSED)) {
+        this.#faults.push({ kind: "lease-lapsed", target: number, from: at, until: at });
+      }
+    }
+  }
+}
