@@ -236,6 +236,34 @@ export const CONNECTION: Partial<Record<RefusalName, readonly Case[]>> = {
       },
     },
   ],
+  "too-many-from-address": [
+    {
+      when: "opens one more than its address may have",
+      from: "socket",
+      method: "connection.open",
+      says: /connection limit \(1\) of this address is reached; close other connections first/,
+      env: { AMQP_MAX_CONNECTIONS_PER_ADDRESS: "1" },
+      provoke: async (scene) => {
+        await scene.another();
+        await tune(scene, {});
+        scene.socket.send(0, "connection.open", { virtualHost: "/" });
+      },
+    },
+  ],
+  "too-many-of-user": [
+    {
+      when: "opens one more than its user may have",
+      from: "socket",
+      method: "connection.open",
+      says: /connection limit \(1\) of this user is reached; close other connections first/,
+      env: { AMQP_MAX_CONNECTIONS_PER_USER: "1" },
+      provoke: async (scene) => {
+        await scene.another();
+        await tune(scene, {});
+        scene.socket.send(0, "connection.open", { virtualHost: "/" });
+      },
+    },
+  ],
   "too-much-assembling": [
     {
       when: "announces 140 MiB on twenty channels",
@@ -252,4 +280,6 @@ export const ELSEWHERE: Partial<Record<RefusalName, string>> = {
   forced: "the gateway's own stop: e2e/durability/restart.test.ts",
   bug: "a bug; that one is answered so is tried in packages/broker",
   "bus-silent": "a bus that is there and does not answer: packages/broker",
+  "login-expired": "takes a token: e2e/security/modes.test.ts",
+  "secret-refused": "takes a token: e2e/security/modes.test.ts",
 };

@@ -219,6 +219,22 @@ export const WRONG: Partial<Record<RefusalName, readonly Case[]>> = {
         socket.publish(1, { routingKey: name() }, "x", { headers: fromPlain({ long: "x".repeat(60_000) }) }),
     },
   ],
+  "too-many-in-namespace": [
+    {
+      when: "declares a queue more than there may be, however many connections made them",
+      method: "queue.declare",
+      says: /this namespace has 5 queues, the limit; delete some, or raise the limit/,
+      env: { AMQP_MAX_NAMESPACE_QUEUES: "5" },
+      provoke: async (scene) => {
+        const other = await scene.another();
+        for (let queue = 0; queue < 5; queue++) {
+          other.send(1, "queue.declare", { queue: scene.name(), exclusive: true });
+          await other.expect("queue.declare-ok");
+        }
+        scene.socket.send(1, "queue.declare", { queue: scene.name(), exclusive: true });
+      },
+    },
+  ],
   "too-many": [
     {
       when: "starts a consumer more than it may have",

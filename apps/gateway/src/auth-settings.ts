@@ -13,7 +13,8 @@ export type AuthSettingName =
   | "jwtIssuer"
   | "jwtAudience"
   | "jwtOrgClaim"
-  | "jwtAlgorithms";
+  | "jwtAlgorithms"
+  | "natsAccounts";
 
 export const AUTH_SETTINGS: Readonly<Record<AuthSettingName, Setting>> = {
   auth: {
@@ -21,7 +22,7 @@ export const AUTH_SETTINGS: Readonly<Record<AuthSettingName, Setting>> = {
     flag: "--auth",
     value: "MODE",
     fallback: "none",
-    about: "who may connect: none (anybody) or jwt (the password is a token; its organisation is the namespace)",
+    about: "who may connect: none (anybody), jwt (the password is a token) or nats (the login is one to the bus)",
   },
   allowAnonymous: {
     env: "AMQP_ALLOW_ANONYMOUS",
@@ -55,5 +56,11 @@ export const AUTH_SETTINGS: Readonly<Record<AuthSettingName, Setting>> = {
     value: "NAME,...",
     fallback: TOKEN_ALGORITHMS.join(","),
     about: "signature algorithms that are accepted",
+  },
+  natsAccounts: {
+    env: "AMQP_NATS_ACCOUNTS",
+    flag: "--nats-accounts",
+    value: "FILE",
+    about: "JSON file of the gateway's own login to the bus in each account that is served (docs/security.md)",
   },
 };

@@ -3,12 +3,13 @@
  * that accepts is a broker that keeps. A step that fails undoes those before it and throws one line with a remedy. Used
  * by main.ts, by each worker, and by programs that run a gateway inside themselves.
  */
-import { type OpenOptions, openBroker } from "@amqp/broker";
+import { type BrokerHandle, openAccounts, openBroker, type PlaceOptions } from "@amqp/broker";
+import { readAccounts } from "./accounts.ts";
 import { readCertificate } from "./certificate.ts";
 import type { Config } from "./config.ts";
 import { EmbeddedServer } from "./embedded.ts";
 import type { Logger } from "./log.ts";
-import { type BusAddress, connectBus, explain } from "./nats.ts";
+import { type BusAddress, type BusConnections, checkLogins, connectBus, dialer, explain } from "./nats.ts";
 import { findNatsServer } from "./nats-server.ts";
 import { openPorts, type Ports } from "./ports.ts";
 import { Steps } from "./steps.ts";
@@ -66,16 +67,39 @@ export interface ConfigOnBus extends Config {
 export type Served = Ports & Pick<Gateway, "lost">;
 
 async function bootAlone(config: ConfigOnBus, log: Logger, steps: Steps): Promise<Served> {
-  const { bus } = config;
-  const { publishing, delivering } = await steps.take(
-    () => connectBus(bus, log),
-    (opened) => opened.close(),
-  );
+  const connect = (bus: BusAddress): Promise<BusConnections> =>
+    steps.take(
+      () => connectBus(bus, log),
+      (opened) => opened.close(),
+    );
+  const open = await (config.auth.kind === "nats" ? overAccounts : overOne)(config, log, connect);
   const broker = await steps.take(
-    () => openBroker({ ...brokerOptions(config), publishing, delivering, log }).catch(told(config)),
+    () => open().catch(told(config)),
     (opened) => opened.close(),
   );
   return { ...(await openPorts(config, broker, log, steps)), lost: broker.lost };
+}
+
+type Open = () => Promise<BrokerHandle>;
+type Connect = (bus: BusAddress) => Promise<BusConnections>;
+
+/** One login to the bus, and whoever may connect by our own rules. */
+async function overOne({ auth, bus, ...config }: ConfigOnBus, log: Logger, connect: Connect): Promise<Open> {
+  if (auth.kind === "nats") throw new Error("logins that are the bus's have no one login of ours");
+  const { publishing, delivering } = await connect(bus);
+  return () => openBroker({ ...placeOptions({ ...config, auth, bus }), publishing, delivering, auth, log });
+}
+
+/** A login in each account, and whoever the bus lets in. */
+async function overAccounts(config: ConfigOnBus, log: Logger, connect: Connect): Promise<Open> {
+  const { auth, bus } = config;
+  if (auth.kind !== "nats") throw new Error("accounts are the bus's");
+  const accounts = new Map<string, BusConnections>();
+  for (const [account, login] of await readAccounts(auth.accountsFile)) {
+    accounts.set(account, await connect({ ...bus, login }));
+  }
+  await checkLogins(bus);
+  return () => openAccounts({ ...placeOptions(config), accounts, dial: dialer(bus, log), log });
 }
 
 /** The bus: the servers that were named, or a server of our own, which then is started. */
@@ -90,13 +114,22 @@ async function startBus({ bus }: Config, log: Logger, steps: Steps): Promise<Con
   return { kind: "servers", servers: [url], tls: undefined, login: { kind: "none" }, domain: undefined };
 }
 
+<<<<<<< HEAD
+function placeOptions(config: ConfigOnBus): Omit<PlaceOptions, "log"> {
+  const { stream, bucket, busTimeout, bus } = config;
+=======
 function brokerOptions(config: ConfigOnBus): Omit<OpenOptions, "publishing" | "delivering" | "log"> {
-  const { stream, bucket, busTimeout, bus, auth } = config;
+  const { stream, bucket, busTimeout, unconfirmed, bus, auth } = config;
+>>>>>>> main
   return {
     stream,
     bucket,
     busTimeout,
+<<<<<<< HEAD
+=======
+    unconfirmed,
     auth,
+>>>>>>> main
     ...(config.streamReplicas === undefined ? {} : { replicas: config.streamReplicas }),
     ...(config.streamMaxBytes === undefined ? {} : { maxBytes: config.streamMaxBytes }),
     ...(bus.domain === undefined ? {} : { domain: bus.domain }),

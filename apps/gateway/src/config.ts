@@ -2,8 +2,8 @@
  * What the gateway is told to be: command line and environment read into one `Config`, or one line that names what is
  * wrong. Pure: no file is opened and nothing is looked up. Used by main.ts, which prints, and boot.ts, which builds.
  */
-import type { AuthOptions, Limits } from "@amqp/broker";
-import { readAuth } from "./auth-config.ts";
+import type { Limits } from "@amqp/broker";
+import { type AuthConfig, readAuth } from "./auth-config.ts";
 import { type BusTls, readBusTls } from "./bus-tls-config.ts";
 import { dataFolder, type Machine } from "./folders.ts";
 import { readLimits } from "./limit-config.ts";
@@ -43,7 +43,7 @@ export interface Config {
   readonly tls: TlsConfig | undefined;
   readonly bus: BusConfig;
   /** Who may connect. */
-  readonly auth: AuthOptions;
+  readonly auth: AuthConfig;
   readonly stream: string;
   readonly bucket: string;
   /** Copies of stream and bucket; undefined: 1 of new ones, and existing ones keep what they have. */
@@ -56,6 +56,8 @@ export interface Config {
   readonly workers: number;
   /** What clients may have and cost. */
   readonly limits: Partial<Limits>;
+  /** Octets of publishes that the bus has not confirmed before publishers are not read. */
+  readonly unconfirmed: number;
   readonly logLevel: LogLevel;
   /** Lines to log as warnings before anything is served. */
   readonly warnings: readonly string[];
@@ -121,6 +123,7 @@ function readConfig(given: Gathered, machine: Machine): Config {
     busTimeout: integer(required(given, "busTimeout"), 1, 86_400) * 1000,
     workers: integer(required(given, "workers"), 1, 64),
     limits: readLimits(given),
+    unconfirmed: integer(required(given, "maxUnconfirmed"), 1, Number.MAX_SAFE_INTEGER),
     logLevel,
     warnings,
   };

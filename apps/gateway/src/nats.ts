@@ -4,13 +4,16 @@
  * the bus answers while the gateway boots is put into one line with a remedy. The only file here that knows the NATS
  * client; boot.ts hands the connections on to the packages.
  */
+import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
+import type { BusLogin, BusPair } from "@amqp/broker";
 import { JetStreamApiError, jetstreamManager } from "@nats-io/jetstream";
 import {
   type Authenticator,
   AuthorizationError,
   type ConnectionOptions,
   credsAuthenticator,
+  jwtAuthenticator,
   type NatsConnection,
   NoRespondersError,
   nkeyAuthenticator,
@@ -50,9 +53,8 @@ export interface BusConnections {
 /** How long a server may take to answer while the gateway boots, in milliseconds. */
 const TIMEOUT = 5_000;
 
-/** Connects, and looks whether the bus is one that can carry AMQP. @throws BootError */
-export async function connectBus(address: BusAddress, log: Logger): Promise<BusConnections> {
-  const options: ConnectionOptions = {
+async function connecting(address: BusAddress): Promise<ConnectionOptions> {
+  return {
     servers: [...address.servers],
     timeout: TIMEOUT,
     // Once it has been there the bus is waited for: clients are held meanwhile, not thrown out.
@@ -61,8 +63,52 @@ export async function connectBus(address: BusAddress, log: Logger): Promise<BusC
     reconnectJitter: 100,
     pingInterval: 10_000,
     ...(await busTls(address.tls)),
-    ...(await authentication(address.login)),
   };
+}
+
+/** What connects to that bus as a client's login. What it rejects with is the client library's: the broker reads it. */
+export function dialer(address: BusAddress, log: Logger): (login: BusLogin) => Promise<BusPair> {
+  return async (login) => {
+    const options = { ...(await connecting(address)), ...authenticationAs(login) };
+    const open: NatsConnection[] = [];
+    try {
+      for (const use of ["publishing", "delivering"]) {
+        const connection = await connect({ ...options, name: `amqp-gateway client ${use}` });
+        open.push(connection);
+        void logStatus(connection, log.child({ connection: `client ${use}` }));
+      }
+    } catch (error) {
+      await closeAll(open);
+      throw error;
+    }
+    const [publishing, delivering] = open;
+    if (publishing === undefined || delivering === undefined) throw new Error("two connections were opened");
+    let closed: Promise<void> | undefined;
+    const close = (): Promise<void> => {
+      closed ??= closeAll(open);
+      return closed;
+    };
+    return { publishing, delivering, close };
+  };
+}
+
+/** A bus that takes any login makes every client somebody it is not. @throws BootError */
+export async function checkLogins(address: BusAddress): Promise<void> {
+  const stranger = { user: randomUUID(), pass: randomUUID() };
+  const connection = await connect({ ...(await connecting(address)), ...stranger, reconnect: false }).catch(
+    () => undefined,
+  );
+  if (connection === undefined) return;
+  await connection.close();
+  throw new BootError(
+    `the bus at ${address.servers.join(", ")} takes any login`,
+    "give it accounts and users (docs/security.md), or set AMQP_AUTH to another mode",
+  );
+}
+
+/** Connects, and looks whether the bus is one that can carry AMQP. @throws BootError */
+export async function connectBus(address: BusAddress, log: Logger): Promise<BusConnections> {
+  const options: ConnectionOptions = { ...(await connecting(address)), ...(await authentication(address.login)) };
   const open: NatsConnection[] = [];
   try {
     for (const use of ["publishing", "delivering"]) {
@@ -170,6 +216,17 @@ async function authentication(login: Login): Promise<{ authenticator?: Authentic
         : await readSecret("NATS_NKEY", login.seed);
       return { authenticator: nkeyAuthenticator(new TextEncoder().encode(seed.toString().trim())) };
     }
+  }
+}
+
+function authenticationAs(login: BusLogin): { authenticator: Authenticator } {
+  switch (login.kind) {
+    case "user":
+      return { authenticator: usernamePasswordAuthenticator(login.user, login.password) };
+    case "token":
+      return { authenticator: tokenAuthenticator(login.token) };
+    case "jwt":
+      return { authenticator: jwtAuthenticator(login.jwt, new TextEncoder().encode(login.seed)) };
   }
 }
 

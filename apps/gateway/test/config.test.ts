@@ -35,6 +35,17 @@ describe("defaults", () => {
       workers: 1,
       limits: {
         connections: 10_000,
+        connectionsPerAddress: 10_000,
+        connectionsPerUser: 10_000,
+        handshakes: 10_000,
+        namespaceQueues: 50_000,
+        namespaceBindings: 500_000,
+        messageSize: 134_217_728,
+        unsent: 33_554_432,
+        laneOctets: 16_777_216,
+        handshakeOctets: 16_384,
+        handshakeFrameMax: 16_384,
+        loginDelay: 5_000,
         channelMax: 2047,
         consumers: 10_000,
         queues: 10_000,
@@ -43,6 +54,7 @@ describe("defaults", () => {
         heartbeat: 60,
         handshake: 10_000,
       },
+      unconfirmed: 33_554_432,
       logLevel: "info",
       warnings: [],
     });
@@ -78,7 +90,19 @@ describe("who may connect", () => {
     expect(error([], { ...jwt, AMQP_JWT_ISSUER: " " })).toMatch(/^AMQP_JWT_ISSUER is missing/);
     expect(error([], { ...jwt, AMQP_JWT_AUDIENCE: "" })).toMatch(/^AMQP_JWT_AUDIENCE is missing/);
     expect(error([], { AMQP_JWT_ISSUER: "x" })).toMatch(/AMQP_AUTH=jwt/);
-    expect(error(["--auth", "open"])).toMatch(/none or jwt/);
+    expect(error(["--auth", "open"])).toMatch(/none, jwt or nats/);
+  });
+
+  it("whoever the bus lets in, by a file of its accounts; no login of ours beside it, and no bus without logins", () => {
+    const nats = { AMQP_AUTH: "nats", AMQP_NATS_ACCOUNTS: "/etc/accounts.json", NATS_URL: "nats://bus:4222" };
+    expect(config(["--host", "0.0.0.0"], nats)).toMatchObject({
+      auth: { kind: "nats", accountsFile: "/etc/accounts.json" },
+      warnings: [],
+    });
+    expect(error([], { ...nats, NATS_URL: "" })).toMatch(/^NATS_URL is missing/);
+    expect(error([], { ...nats, AMQP_NATS_ACCOUNTS: "" })).toMatch(/^AMQP_NATS_ACCOUNTS is missing/);
+    expect(error([], { ...nats, AMQP_AUTH: "jwt" })).toMatch(/^AMQP_NATS_ACCOUNTS is for AMQP_AUTH=nats/);
+    expect(error([], { ...nats, NATS_USER: "u", NATS_PASSWORD: "hidden" })).toMatch(/^NATS_USER is one login/);
   });
 
   it("keys come a safe way only, and no algorithm of a shared secret is taken", () => {
@@ -218,7 +242,7 @@ describe("the address", () => {
 
 describe("limits", () => {
   it("are what is set, times in seconds", () => {
-    const { limits, busTimeout, workers } = config(["--workers", "3", "--heartbeat=0"], {
+    const { limits, busTimeout, workers, unconfirmed } = config(["--workers", "3", "--heartbeat=0"], {
       AMQP_MAX_CONNECTIONS: "7",
       AMQP_MAX_CHANNELS: "8",
       AMQP_MAX_CONSUMERS: "9",
@@ -227,8 +251,20 @@ describe("limits", () => {
       AMQP_FRAME_MAX: "4096",
       AMQP_HANDSHAKE_TIMEOUT: "3",
       AMQP_BUS_TIMEOUT: "5",
+      AMQP_MAX_CONNECTIONS_PER_ADDRESS: "12",
+      AMQP_MAX_CONNECTIONS_PER_USER: "13",
+      AMQP_MAX_HANDSHAKES: "14",
+      AMQP_MAX_NAMESPACE_QUEUES: "15",
+      AMQP_MAX_NAMESPACE_BINDINGS: "16",
+      AMQP_MAX_MESSAGE_SIZE: "17",
+      AMQP_MAX_UNSENT: "18",
+      AMQP_MAX_WAITING: "19",
+      AMQP_MAX_UNCONFIRMED: "20",
+      AMQP_HANDSHAKE_OCTETS: "4097",
+      AMQP_LOGIN_DELAY: "0",
     });
     expect({ workers, busTimeout }).toEqual({ workers: 3, busTimeout: 5000 });
+    expect(unconfirmed).toBe(20);
     expect(limits).toEqual({
       connections: 7,
       channelMax: 8,
@@ -238,6 +274,17 @@ describe("limits", () => {
       frameMax: 4096,
       heartbeat: 0,
       handshake: 3000,
+      connectionsPerAddress: 12,
+      connectionsPerUser: 13,
+      handshakes: 14,
+      namespaceQueues: 15,
+      namespaceBindings: 16,
+      messageSize: 17,
+      unsent: 18,
+      laneOctets: 19,
+      handshakeOctets: 4097,
+      handshakeFrameMax: 4097,
+      loginDelay: 0,
     });
   });
 });

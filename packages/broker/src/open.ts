@@ -4,29 +4,27 @@
  * Responsibilities: composing the parts and their stop in the reverse order. Used by: the package's index.
  * Separate because it is the only place that knows core, front end and NATS together.
  */
-import { peekProperty } from "@amqp/codec";
 import { openBucket } from "@amqp/topology";
 import { ROOT } from "@amqp/translator";
+import type { Counters } from "./amqp091/census.ts";
 import { AnonymousDoorkeeper } from "./auth/anonymous.ts";
-import { JwtDoorkeeper } from "./auth/jwt.ts";
+import { JwtDoorkeeper, type Tenant } from "./auth/jwt.ts";
 import { openKeys } from "./auth/keys.ts";
-import { type Served, Tenants } from "./auth/tenants.ts";
 import { type TokenRules, Tokens } from "./auth/tokens.ts";
-import { Broker, type BrokerOptions } from "./core/broker.ts";
 import { BusListeners } from "./core/bus-listeners.ts";
-import type { Doorkeeper } from "./core/doorkeeper.ts";
 import { Health } from "./core/health.ts";
-import type { Log } from "./core/log.ts";
 import { type Namespace, NamespacedBus } from "./core/namespace.ts";
 import { type BusOptions, openBus } from "./nats/bus.ts";
 import { NatsPeers } from "./nats/peers.ts";
-import { type Listening, type ListenOptions, Server } from "./server.ts";
+import { type BrokerHandle, handleOf, logOf, losing, openPlace, type Place, type PlaceOptions } from "./place.ts";
 
-export interface OpenOptions {
+export interface OpenOptions extends PlaceOptions {
   /** Carries publishes, the topology and the API. */
   readonly publishing: BusOptions["publishing"];
   /** Carries deliveries and their acknowledgements: a slow reader there must not hold up publishes. */
   readonly delivering: BusOptions["delivering"];
+<<<<<<< HEAD
+=======
   /** The stream's name; `AMQP` by default. */
   readonly stream?: string;
   /** The key-value bucket's name; `amqp` by default. */
@@ -38,20 +36,27 @@ export interface OpenOptions {
   readonly domain?: string;
   /** Milliseconds that the bus may be away before connections are closed; 30,000 by default. */
   readonly busTimeout?: number;
+  /** Octets of publishes that the bus has not confirmed, above which publishers are not read; 32 MiB by default. */
+  readonly unconfirmed?: number;
+>>>>>>> main
   /** Who may connect; by default anybody. */
   readonly auth?: AuthOptions;
-  readonly log: Log;
 }
 
 /**
  * Who may connect. `none`: anybody, to one flat namespace. `jwt`: who bears a token of an issuer, to the namespace of
- * the token's organisation; `keys` is where the issuer's key set lies, a URL or a file's path.
+ * the token's organisation; `keys` is where the issuer's key set lies, a URL or a file's path. For logins that are the
+ * bus's own see `openAccounts`.
  */
 export type AuthOptions = { readonly kind: "none" } | ({ readonly kind: "jwt"; readonly keys: string } & TokenRules);
 
+<<<<<<< HEAD
+=======
 export interface BrokerHandle {
   /** Opens a port; rejects where it is taken. */
   listen(options: ListenOptions): Promise<Listening>;
+  /** What its ports have seen and refused, since it was opened; plain numbers, to be shown wherever one likes. */
+  counters(): Counters;
   /** Stops accepting, closes every connection with 320 and `reason`, requeues what they held, leaves the bus clean. */
   close(reason?: string): Promise<void>;
   /**
@@ -61,29 +66,58 @@ export interface BrokerHandle {
   readonly lost: Promise<Error>;
 }
 
+>>>>>>> main
 export async function openBroker(options: OpenOptions): Promise<BrokerHandle> {
   const { log, publishing, delivering, auth = { kind: "none" } } = options;
-  const { stream = "AMQP", bucket: name = "amqp", busTimeout = 30_000 } = options;
-  const replicas = options.replicas === undefined ? {} : { replicas: options.replicas };
-  const domain = options.domain === undefined ? {} : { domain: options.domain };
-  const maxBytes = options.maxBytes === undefined ? {} : { maxBytes: options.maxBytes };
+  const { stream = "AMQP", bucket: name = "amqp", busTimeout = 30_000, replicas, maxBytes, domain } = options;
   const tokens = auth.kind === "jwt" ? new Tokens(await openKeys(auth.keys, { log }), auth) : undefined;
   const listener = new BusListeners();
+<<<<<<< HEAD
+  const kept = { stream, root: ROOT, replicas, maxBytes, domain };
+  const bus = await openBus({ publishing, delivering, ...kept, busTimeout, listener, log });
+  const bucket = await openBucket(publishing, {
+    name,
+    ...(replicas === undefined ? {} : { replicas }),
+    ...(domain === undefined ? {} : { domain }),
+=======
   const common = { publishing, delivering, stream, root: ROOT, busTimeout, listener, log };
-  const bus = await openBus({ ...common, ...replicas, ...maxBytes, ...domain });
+  const unconfirmed = options.unconfirmed === undefined ? {} : { unconfirmed: options.unconfirmed };
+  const bus = await openBus({ ...common, ...unconfirmed, ...replicas, ...maxBytes, ...domain });
   const bucket = await openBucket(publishing, { name, ...replicas, ...domain });
   const peers = new NatsPeers(publishing, name);
   let lose: (error: Error) => void = () => undefined;
   const lost = new Promise<Error>((resolve) => {
     lose = resolve;
+>>>>>>> main
   });
+  const peers = new NatsPeers(publishing, name);
+  const { lost, lose } = losing();
   const place: Place = { root: ROOT, bus, bucket, peers, log, lost: lose, listener, busTimeout };
+<<<<<<< HEAD
+  if (tokens === undefined) {
+    const { broker, close } = await openPlace(place);
+    return handleOf(new AnonymousDoorkeeper(broker), log, lost, async () => {
+      await close();
+      await bus.close();
+    });
+  }
+  const peersOf = (org: string): NatsPeers => new NatsPeers(publishing, name, `@${org}.`);
+  // Nobody is served yet: a tenant's broker is made when somebody of it comes.
+  const health = new Health(log, busTimeout);
+  listener.join(health);
+  const doorkeeper = new JwtDoorkeeper(tokens, (namespace) => openTenant(place, peersOf, namespace), health);
+  return handleOf(doorkeeper, log, lost, async () => {
+    listener.leave(health);
+    await doorkeeper.close();
+    await bus.close();
+=======
   const { doorkeeper, close } = await (tokens === undefined
     ? openFlat(place)
     : openTenants(place, publishing, name, tokens));
   const server = new Server(doorkeeper, log);
   return {
     listen: (where) => server.listen(where),
+    counters: () => server.counters(),
     lost,
     close: async (reason = "the broker is stopping") => {
       await server.close(reason);
@@ -97,6 +131,8 @@ export async function openBroker(options: OpenOptions): Promise<BrokerHandle> {
 interface Place extends Omit<BrokerOptions, "health" | "expirationOf"> {
   readonly listener: BusListeners;
   readonly busTimeout: number;
+  /** What stands before its queues in cursor names; nothing in the flat place. */
+  readonly cursors?: string;
 }
 
 interface Opened {
@@ -120,10 +156,11 @@ async function openTenants(
   const health = new Health(log, busTimeout);
   listener.join(health);
   const serveTenant = async (namespace: Namespace): Promise<Served> => {
-    const { org, root, keys } = namespace;
+    const { org, root, keys, cursors } = namespace;
     const { broker, close } = await serve({
       ...place,
       root,
+      cursors,
       bus: new NamespacedBus(bus, namespace),
       bucket: bucket.within(keys),
       peers: new NatsPeers(publishing, bucketName, `@${org}.`),
@@ -153,42 +190,39 @@ async function openTenants(
 
 /** One broker, told of the bus for as long as it is there. */
 async function serve(place: Place): Promise<{ readonly broker: Broker; close(): Promise<void> }> {
-  const { listener, log, busTimeout } = place;
+  const { listener, log, busTimeout, cursors } = place;
   const health = new Health(log, busTimeout);
-  listener.join(health);
+  listener.join(health, cursors);
   const end = (): void => listener.leave(health);
   const broker = await Broker.open({ ...place, health, expirationOf }).catch((error: unknown) => {
     end();
     throw error;
+>>>>>>> main
   });
+}
+
+/** A tenant's broker, over its part of the stream and the bucket. */
+async function openTenant(place: Place, peersOf: (org: string) => NatsPeers, namespace: Namespace): Promise<Tenant> {
+  const { org, root, keys } = namespace;
+  const { bus, bucket } = place;
+  const log = logOf(place.log, { org });
+  const { broker, close } = await openPlace({
+    ...place,
+    root,
+    bus: new NamespacedBus(bus, namespace),
+    bucket: bucket.within(keys),
+    peers: peersOf(org),
+    log,
+  });
+  log.info({}, "a tenant is served");
   return {
-    broker,
+    verbs: broker,
+    get holdsTransient() {
+      return broker.holdsTransient;
+    },
     close: async () => {
-      await broker.close();
-      end();
+      await close();
+      log.info({}, "a tenant is served no more: nobody of it is here");
     },
   };
-}
-
-/** Says of every line whose it is. */
-function logOf(log: Log, org: string): Log {
-  return {
-    debug: (fields, text) => log.debug({ org, ...fields }, text),
-    info: (fields, text) => log.info({ org, ...fields }, text),
-    warn: (fields, text) => log.warn({ org, ...fields }, text),
-    error: (fields, text) => log.error({ org, ...fields }, text),
-  };
-}
-
-/** The `expiration` property in milliseconds; checked at publish, so what is no number came from elsewhere. */
-function expirationOf(properties: Uint8Array): number | undefined {
-  let text: string | undefined;
-  try {
-    text = peekProperty(properties, "expiration");
-  } catch {
-    return undefined; // a native publisher's, and no properties at all
-  }
-  if (text === undefined) return undefined;
-  const milliseconds = Number(text);
-  return Number.isFinite(milliseconds) && milliseconds >= 0 ? milliseconds : undefined;
 }

@@ -44,6 +44,11 @@ export const REFUSALS = {
     text: "cannot obtain exclusive access to locked queue '{queue}' in vhost '/'. It could be originally declared on another connection or the exclusive property value does not match that of the original declaration.",
   },
   "exclusive-use": { code: 403, scope: "channel", text: "queue '{queue}' in vhost '/' in exclusive use" },
+  "not-permitted": {
+    code: 403,
+    scope: "channel",
+    text: "the bus does not permit this login to publish to '{text:120}'; grant it there, or use another login",
+  },
   "default-exchange": { code: 403, scope: "channel", text: "operation not permitted on the default exchange" },
   "internal-exchange": {
     code: 403,
@@ -169,6 +174,11 @@ export const REFUSALS = {
     scope: "channel",
     text: "this connection has {present} {text}, the limit; use another connection or raise the limit",
   },
+  "too-many-in-namespace": {
+    code: 506,
+    scope: "channel",
+    text: "this namespace has {present} {text}, the limit; delete some, or raise the limit",
+  },
   "too-much-assembling": {
     code: 506,
     scope: "connection",
@@ -178,6 +188,16 @@ export const REFUSALS = {
     code: 530,
     scope: "connection",
     text: "access to vhost '/' refused: connection limit ({present}) is reached; close other connections first",
+  },
+  "too-many-from-address": {
+    code: 530,
+    scope: "connection",
+    text: "access to vhost '/' refused: connection limit ({present}) of this address is reached; close other connections first",
+  },
+  "too-many-of-user": {
+    code: 530,
+    scope: "connection",
+    text: "access to vhost '/' refused: connection limit ({present}) of this user is reached; close other connections first",
   },
   // The handshake.
   "login-refused": {

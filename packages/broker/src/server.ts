@@ -5,12 +5,15 @@
  * Used by: apps/gateway, tests. Separate so that everything above it runs without a socket.
  */
 import { createServer, type Socket } from "node:net";
+import { Census, type Counters } from "./amqp091/census.ts";
 import type { Connection } from "./amqp091/connection.ts";
 import { Connections } from "./amqp091/connections.ts";
 import { DEFAULT_LIMITS, type Limits } from "./amqp091/limits.ts";
+import { Suspicion } from "./amqp091/suspicion.ts";
 import type { Doorkeeper } from "./core/doorkeeper.ts";
 import type { Log } from "./core/log.ts";
 import { bind, Door, portOf } from "./server/door.ts";
+import { Report } from "./server/report.ts";
 import { LAST_WORDS, SocketTransport } from "./server/socket-transport.ts";
 import { Tls, type TlsOptions } from "./server/tls.ts";
 
@@ -46,10 +49,14 @@ export class Server {
   readonly #doorkeeper: Doorkeeper;
   readonly #log: Log;
   readonly #listening: Set<Listening> = new Set<Listening>();
+  readonly #census: Census = new Census();
+  readonly #report: Report;
+  #suspicion: Suspicion | undefined;
 
   constructor(doorkeeper: Doorkeeper, log: Log) {
     this.#doorkeeper = doorkeeper;
     this.#log = log;
+    this.#report = new Report(this.#census, log);
   }
 
   /**
@@ -58,11 +65,14 @@ export class Server {
    */
   async listen(options: ListenOptions): Promise<Listening> {
     const tls = options.tls && new Tls(options.tls);
+    const limits = { ...DEFAULT_LIMITS, ...options.limits };
     let door: Door | undefined;
     const connections = new Connections({
       doorkeeper: this.#doorkeeper,
+      census: this.#census,
+      suspicion: this.#suspect(limits),
       log: this.#log,
-      limits: { ...DEFAULT_LIMITS, ...options.limits },
+      limits,
       version: options.version ?? "0.0.0",
       clusterName: options.clusterName ?? "amqp",
       accepting: (accepts) => door?.set(accepts),
@@ -103,9 +113,21 @@ export class Server {
     return listening;
   }
 
+  /** Numbers of all ports. */
+  counters(): Counters {
+    return this.#census.counters();
+  }
+
+  /** Of the process: whoever failed at one port is known at the others. */
+  #suspect({ loginDelay }: Limits): Suspicion {
+    this.#suspicion ??= new Suspicion(loginDelay);
+    return this.#suspicion;
+  }
+
   /** Closes every port, as {@link Listening.close}. */
   async close(reason?: string): Promise<void> {
     await Promise.all([...this.#listening].map((listening) => listening.close(reason)));
+    this.#report.stop();
   }
 }
 

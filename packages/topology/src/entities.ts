@@ -42,6 +42,8 @@ export interface QueueRecord {
   readonly consumed: boolean;
   /** The stream sequence above which the implicit binding to the default exchange holds. */
   readonly from: number;
+  /** What is stored at or below it may have been delivered before the bus lost its count: whoever comes later flags it. */
+  readonly suspect?: number;
 }
 
 /**

@@ -6,6 +6,31 @@
  * was sent after he asked, or what another replica was told had happened may still be missing here.
  */
 
+import { BucketSilent } from "./bucket.ts";
+
+/** How long a bucket may be silent: its servers elect a leader in 5 to 9 s (measured), milliseconds. */
+const SILENCE = 18_000;
+/** How long its leader may know less than was seen: one that was just elected may still be reading its log. */
+const BEHIND = 2_000;
+const PAUSE = 100;
+
+/**
+ * The bucket's latest revision, in spite of an election among its servers. Less than `seen` is an answer only when it
+ * stays so: then the bucket was set back.
+ */
+export async function latestRevision(lastRevision: () => Promise<number>, seen: number): Promise<number> {
+  const began = performance.now();
+  for (;;) {
+    try {
+      const last = await lastRevision();
+      if (last >= seen || performance.now() - began > BEHIND) return last;
+    } catch (error) {
+      if (!(error instanceof BucketSilent) || performance.now() - began > SILENCE) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, PAUSE));
+  }
+}
+
 /** One catch-up at a time; those who ask while one is under way share the next. */
 export class Fence {
   readonly #catchUp: () => Promise<void>;

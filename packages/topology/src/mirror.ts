@@ -70,6 +70,10 @@ export class Mirror {
     return this.#version;
   }
 
+  get size(): { readonly queues: number; readonly bindings: number } {
+    return { queues: this.#queues.size, bindings: this.#bindings.size };
+  }
+
   /** The highest revision applied. */
   get revision(): number {
     return this.#revision;

@@ -46,11 +46,13 @@ export function toQueue(raw: RawRecord): QueueRecord | undefined {
   if (typeof durable !== "boolean" || typeof autoDelete !== "boolean") return undefined;
   if (typeof args !== "string" || typeof from !== "number") return undefined;
   const consumed = raw.consumed === true;
-  if (exclusive === null) return { state, durable, autoDelete, exclusive, type, arguments: args, from, consumed };
+  const suspect = typeof raw.suspect === "number" ? { suspect: raw.suspect } : {};
+  const rest = { state, durable, autoDelete, type, arguments: args, from, consumed, ...suspect } as const;
+  if (exclusive === null) return { ...rest, exclusive };
   if (!isObject(exclusive)) return undefined;
   const { replica, connection } = exclusive;
   if (typeof replica !== "string" || typeof connection !== "string") return undefined;
-  return { state, durable, autoDelete, exclusive: { replica, connection }, type, arguments: args, from, consumed };
+  return { ...rest, exclusive: { replica, connection } };
 }
 
 /** The intervals stay the objects that were read, so that their unknown fields are written back with them. */

@@ -17,7 +17,7 @@ import type {
   ReplicaRecord,
   Stored,
 } from "./entities.ts";
-import { Fence } from "./fence.ts";
+import { Fence, latestRevision } from "./fence.ts";
 import { type BindingPlace, bindingKey, exchangeKey, FLEET_KEY, queueKey } from "./keys.ts";
 import { Mirror, type TopologyListener } from "./mirror.ts";
 import { encodeRecord } from "./records.ts";
@@ -47,7 +47,7 @@ export class Topology {
     this.#watch = watch;
     this.#fence = new Fence(async () => {
       const seen = mirror.revision;
-      const last = await bucket.lastRevision();
+      const last = await latestRevision(() => bucket.lastRevision(), seen);
       if (last < seen) {
         // What was answered from revisions that no longer exist cannot be taken back: fail closed (HIP §5).
         const error = new Error(`the bucket went back from revision ${seen} to ${last}: was its stream restored?`);
@@ -76,6 +76,11 @@ export class Topology {
   /** Rises with every change of an exchange, a queue or a binding that the mirror has seen. */
   get version(): number {
     return this.#mirror.version;
+  }
+
+  /** How many queues there are, in any state, and how many records of bindings. */
+  get size(): { readonly queues: number; readonly bindings: number } {
+    return this.#mirror.size;
   }
 
   /** The highest revision of the bucket that is in the mirror. */

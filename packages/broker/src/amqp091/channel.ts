@@ -92,6 +92,7 @@ export class Channel {
         if (this.isOpen) connection.outbox.confirm(number, tag, stored);
       },
       lost: (outcome) => connection.lost(outcome),
+      denied: (text) => this.isOpen && this.#refuse(refuse("not-permitted", { text }), "basic.publish"),
     });
     this.#lane = new Lane(
       (command) => this.#run(command),

@@ -18,6 +18,8 @@ export interface ConfirmListener {
   confirmed(tag: number, stored: boolean): void;
   /** A publish outside of confirm mode was not stored: its client cannot be told. */
   lost(outcome: PublishOutcome): void;
+  /** The bus does not permit this login to publish to that subject. Comes after the confirm. */
+  denied(subject: string): void;
 }
 
 export class Confirms implements PublishSink {
@@ -57,8 +59,13 @@ export class Confirms implements PublishSink {
   }
 
   /** PublishSink: the bus answered. */
-  published(number: number, outcome: PublishOutcome): void {
+  published(number: number, outcome: PublishOutcome, subject = ""): void {
     if (number < this.#base) return; // given up before
+    if (outcome === "denied") {
+      this.#know(number, NACK);
+      this.#listener.denied(subject);
+      return;
+    }
     if (outcome !== "stored" && number < this.#from) this.#listener.lost(outcome);
     this.#know(number, outcome === "stored" ? ACK : NACK);
   }

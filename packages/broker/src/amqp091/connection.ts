@@ -15,6 +15,7 @@ import type { Admission } from "../core/doorkeeper.ts";
 import type { Log } from "../core/log.ts";
 import type { Session } from "../core/verbs.ts";
 import { type Refusal, refuse } from "../refusals.ts";
+import { type Counted, originOf } from "./census.ts";
 import type { Channel } from "./channel.ts";
 import { Channels } from "./channels.ts";
 import { type Client, NO_CLIENT } from "./client.ts";
@@ -25,7 +26,7 @@ import { Identity } from "./identity.ts";
 import type { Limits } from "./limits.ts";
 import { Outbox } from "./outbox.ts";
 import { Pressure } from "./pressure.ts";
-import { isQueue, Quota } from "./quota.ts";
+import { Quota } from "./quota.ts";
 import { Reception } from "./reception.ts";
 import { type Closing, codecClosing, toClosing, toRefusal } from "./reply.ts";
 import type { Transport, TransportListener } from "./transport.ts";
@@ -43,8 +44,9 @@ export type ConnectionState =
 
 const NOTHING: Buffer = Buffer.alloc(0);
 
-export class Connection implements TransportListener {
+export class Connection implements TransportListener, Counted {
   readonly id: string;
+  readonly origin: string;
   readonly connections: Connections;
   readonly limits: Limits;
   readonly outbox: Outbox;
@@ -64,12 +66,14 @@ export class Connection implements TransportListener {
   readonly #channels: Channels;
   #timer: NodeJS.Timeout | undefined;
   #lost = 0;
+  #leave: (() => void) | undefined;
   #reason = "the peer dropped the socket";
   #ended: Promise<void> | undefined;
   readonly #began: number = performance.now();
 
   constructor(id: string, transport: Transport, connections: Connections) {
     this.id = id;
+    this.origin = originOf(transport.remote);
     this.connections = connections;
     this.limits = connections.limits;
     this.#log = connections.log;
@@ -77,7 +81,7 @@ export class Connection implements TransportListener {
     this.tuning = this.limits;
     this.outbox = new Outbox(transport, this.limits);
     this.identity = new Identity(this);
-    this.quota = new Quota(this.limits, (queue) => isQueue(this.identity.verbs, queue));
+    this.quota = new Quota(this.limits, () => this.identity.verbs);
     this.#gate = new Gate(transport);
     this.pressure = new Pressure(this.#gate, this.limits);
     this.#channels = new Channels(this);
@@ -138,11 +142,19 @@ export class Connection implements TransportListener {
   /** The doorkeeper does not let it in. True: tell it so; else it would not understand, and is dropped after a while. */
   turnedAway(mechanism: string, why: string): boolean {
     if (this.state !== "authenticating") return false;
+    this.#suspect();
     this.warn({ mechanism, why }, "login refused");
     if (this.client.learnsRefusal) return true;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.drop("its login was refused"), this.limits.refusal);
     return false;
+  }
+
+  /** What it said as a login is none: as bad as a wrong one. */
+  #suspect(): void {
+    const { census, suspicion } = this.connections;
+    census.loginFailed();
+    suspicion.failed(this.origin, performance.now());
   }
 
   warn(fields: object, text: string): void {
@@ -158,14 +170,20 @@ export class Connection implements TransportListener {
     this.#heartbeat.start(tuning.heartbeat);
   }
 
-  /** connection.open is taken. */
-  opened(): void {
+  /** connection.open is taken, if there is room for one more. */
+  open(): Refusal | undefined {
+    const { census } = this.connections;
+    const entered = census.enter(this, this.identity.key, this.limits);
+    if (typeof entered !== "function") return entered;
+    census.settled(this);
+    this.#leave = entered;
     clearTimeout(this.#timer);
     this.session = this.identity.verbs.openSession();
     this.state = "running";
     this.outbox.method(0, "connection.open-ok", {});
     this.#log.info(this.#fields(), "connection opened");
     this.identity.opened();
+    return undefined;
   }
 
   /** A publish went to the bus: where its window is full, this socket is not read until there is room. */
@@ -179,6 +197,7 @@ export class Connection implements TransportListener {
   }
 
   refusedChannel(channel: Channel, { name, code, text }: Refusal): void {
+    this.connections.census.refused(name);
     this.#log.info({ ...this.#fields(), channel: channel.number, refusal: name, code }, `channel closed: ${text}`);
   }
 
@@ -206,6 +225,9 @@ export class Connection implements TransportListener {
 
   /** Refuses a method, and with it the connection. */
   refuse(refusal: Refusal, method?: MethodName): void {
+    if (this.state === "closing" || this.state === "closed") return;
+    this.connections.census.refused(refusal.name);
+    if (refusal.name === "login-malformed") this.#suspect();
     this.fail(toClosing(refusal, method));
   }
 
@@ -254,6 +276,8 @@ export class Connection implements TransportListener {
 
   async #giveBack(): Promise<void> {
     clearTimeout(this.#timer);
+    this.connections.census.settled(this);
+    this.#leave?.();
     this.#heartbeat.stop();
     // Cancel all before anything is requeued: it goes back in its order, and to others.
     const { cancelled, held } = this.#channels.end();
@@ -271,6 +295,7 @@ export class Connection implements TransportListener {
   #closeTransport(how: "end" | "destroy"): void {
     if (this.state === "closed") return;
     this.state = "closed";
+    this.connections.census.gone(this);
     clearTimeout(this.#timer);
     this.#heartbeat.stop();
     void this.end();

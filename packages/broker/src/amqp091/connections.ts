@@ -7,14 +7,19 @@
 import type { Doorkeeper } from "../core/doorkeeper.ts";
 import type { Log } from "../core/log.ts";
 import type { FrontEnd, Verbs } from "../core/verbs.ts";
-import { type Refusal, refuse } from "../refusals.ts";
+import { refuse } from "../refusals.ts";
 import { Audience } from "./audience.ts";
+import type { Census } from "./census.ts";
 import { Connection } from "./connection.ts";
 import type { Limits } from "./limits.ts";
+import type { Suspicion } from "./suspicion.ts";
 import type { Transport } from "./transport.ts";
 
 export interface ConnectionsOptions {
   readonly doorkeeper: Doorkeeper;
+  /** Both of the process, for all of its ports. */
+  readonly census: Census;
+  readonly suspicion: Suspicion;
   readonly log: Log;
   readonly limits: Limits;
   /** Told to clients in connection.start. */
@@ -26,6 +31,8 @@ export interface ConnectionsOptions {
 
 export class Connections implements FrontEnd {
   readonly doorkeeper: Doorkeeper;
+  readonly census: Census;
+  readonly suspicion: Suspicion;
   readonly log: Log;
   readonly limits: Limits;
   readonly version: string;
@@ -38,6 +45,8 @@ export class Connections implements FrontEnd {
 
   constructor(options: ConnectionsOptions) {
     this.doorkeeper = options.doorkeeper;
+    this.census = options.census;
+    this.suspicion = options.suspicion;
     this.log = options.log;
     this.limits = options.limits;
     this.version = options.version;
@@ -50,20 +59,15 @@ export class Connections implements FrontEnd {
     return this.#connections.size;
   }
 
-  /** A transport was accepted; undefined where even a refusal would cost too much (twice the limit is there). */
+  /** A transport was accepted; undefined where even a refusal would cost too much. */
   accept(transport: Transport): Connection | undefined {
-    if (this.#connections.size >= this.limits.connections * 2) return undefined;
     const connection = new Connection(`${++this.#made}`, transport, this);
+    if (!this.census.arrived(connection, this.limits)) {
+      connection.drop("too many sockets are open");
+      return undefined;
+    }
     this.#connections.add(connection);
     return connection;
-  }
-
-  /** May one more be opened? */
-  forOpen(): Refusal | undefined {
-    let running = 0;
-    for (const { state } of this.#connections) if (state === "running") running++;
-    const { connections } = this.limits;
-    return running >= connections ? refuse("too-many-connections", { present: `${connections}` }) : undefined;
   }
 
   /** A connection ends; `given` resolves when everything it had is given back. */

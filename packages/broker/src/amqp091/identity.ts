@@ -40,6 +40,11 @@ export class Identity {
     return this.#admission?.user ?? "";
   }
 
+  /** Who it is, unlike everybody of another namespace. */
+  get key(): string {
+    return `${this.#admission?.vhosts.join(" ") ?? ""}\0${this.user}`;
+  }
+
   /** Whether a virtual host of that name is its namespace. The empty one too: librabbitmq asks for it after a last `/`. */
   owns(vhost: string): boolean {
     return vhost === "/" || vhost === "" || this.#admission?.vhosts.includes(vhost) === true;

@@ -55,6 +55,8 @@ export class Publishing {
       return refuse("properties-too-large", { wanted: `${propertiesLength}`, present: `${HEADERS_MAX} encoded` });
     }
     const size = bodySize + encoded;
+    const own = this.#channel.connection.limits.messageSize;
+    if (bodySize > own) return refuse("message-too-large", { wanted: `${bodySize}`, present: `${own}` });
     const max = this.#verbs.maxMessageSize;
     return size > max ? refuse("message-too-large", { wanted: `${size}`, present: `${max}` }) : undefined;
   }

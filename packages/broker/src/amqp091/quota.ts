@@ -1,5 +1,6 @@
 /**
- * What one connection may have at most (design §9): consumers, queues it declared, bindings it made.
+ * What one connection may have at most (design §9): consumers, queues it declared, bindings it made; and what its
+ * namespace may have, counted in the mirror, so up to what is under way.
  *
  * Used by: handlers queue and basic. Separate because the counts belong to the connection and the commands to channels.
  * Queues also go without a word to this connection (auto-delete, deleted by others), and their bindings with them: at a
@@ -11,22 +12,26 @@ import type { Limits } from "./limits.ts";
 
 export class Quota {
   readonly #limits: Limits;
-  readonly #exists: (queue: string) => boolean;
+  readonly #verbs: () => Verbs;
   /** How many bindings it made, by queue it declared or bound. */
   readonly #queues: Map<string, number> = new Map<string, number>();
   #bindings = 0;
   #consumers = 0;
 
-  /** @param exists whether a queue is still there, as far as is known. */
-  constructor(limits: Limits, exists: (queue: string) => boolean) {
+  /** @param verbs what the connection may use, once it was let in. */
+  constructor(limits: Limits, verbs: () => Verbs) {
     this.#limits = limits;
-    this.#exists = exists;
+    this.#verbs = verbs;
   }
 
   /** May it declare a queue of that name? */
   forQueue(name: string): Refusal | undefined {
-    const fits = (): boolean => this.#queues.has(name) || this.#queues.size < this.#limits.queues;
-    return this.#check(fits, "queues", this.#limits.queues);
+    const { queues, namespaceQueues } = this.#limits;
+    if (this.#verbs().size.queues >= namespaceQueues && !isQueue(this.#verbs(), name)) {
+      return refuse("too-many-in-namespace", { text: "queues", present: `${namespaceQueues}` });
+    }
+    const fits = (): boolean => this.#queues.has(name) || this.#queues.size < queues;
+    return this.#check(fits, "queues", queues);
   }
 
   declared(name: string): void {
@@ -39,6 +44,10 @@ export class Quota {
   }
 
   forBindings(count: number): Refusal | undefined {
+    const { namespaceBindings } = this.#limits;
+    if (this.#verbs().size.bindings + count > namespaceBindings) {
+      return refuse("too-many-in-namespace", { text: "bindings", present: `${namespaceBindings}` });
+    }
     return this.#check(() => this.#bindings + count <= this.#limits.bindings, "bindings", this.#limits.bindings);
   }
 
@@ -64,13 +73,13 @@ export class Quota {
 
   #check(fits: () => boolean, what: string, limit: number): Refusal | undefined {
     if (fits()) return undefined;
-    for (const queue of [...this.#queues.keys()]) if (!this.#exists(queue)) this.deleted(queue);
+    for (const queue of [...this.#queues.keys()]) if (!isQueue(this.#verbs(), queue)) this.deleted(queue);
     return fits() ? undefined : refuse("too-many", { text: what, present: `${limit}` });
   }
 }
 
 /** Whether that queue is there, as far as the mirror knows: each is reached by its name through the default exchange. */
-export function isQueue(verbs: Verbs, name: string): boolean {
+function isQueue(verbs: Verbs, name: string): boolean {
   const route = verbs.route("", name);
   return route.kind === "route" && verbs.routable(route);
 }

@@ -1,24 +1,34 @@
 /**
- * The doorkeeper who takes a token for a password: its organisation is the namespace, its subject the user (HIP, Security
- * Considerations, option 2). The user name that a client says beside it means nothing.
+ * The doorkeeper who takes a token for a password: its organisation is the namespace, its subject the user (HIP,
+ * Security Considerations, option 2). The user name that a client says beside it means nothing.
  *
  * Used by: open. Separate because it is one of the modes.
  */
 import type { Admission, Credentials, Doorkeeper, Refused } from "../core/doorkeeper.ts";
 import type { Health } from "../core/health.ts";
-import type { FrontEnd } from "../core/verbs.ts";
-import type { Tenants } from "./tenants.ts";
+import type { Namespace } from "../core/namespace.ts";
+import type { FrontEnd, Verbs } from "../core/verbs.ts";
+import { type Sharable, Shared } from "./shared.ts";
 import type { Bearer, Tokens } from "./tokens.ts";
+
+/** A tenant that is served. */
+export interface Tenant extends Sharable {
+  readonly verbs: Verbs;
+}
+
+/** Milliseconds that a tenant is served after its last connection left. */
+const LINGER = 30_000;
 
 export class JwtDoorkeeper implements Doorkeeper {
   readonly #tokens: Tokens;
-  readonly #tenants: Tenants;
+  readonly #serve: (namespace: Namespace) => Promise<Tenant>;
   readonly #health: Health;
+  readonly #tenants: Shared<Tenant> = new Shared<Tenant>(LINGER);
 
-  /** `health` is the bus's, whichever tenants there are. */
-  constructor(tokens: Tokens, tenants: Tenants, health: Health) {
+  /** `serve` makes a tenant's broker; `health` is the bus's, whichever tenants there are. */
+  constructor(tokens: Tokens, serve: (namespace: Namespace) => Promise<Tenant>, health: Health) {
     this.#tokens = tokens;
-    this.#tenants = tenants;
+    this.#serve = serve;
     this.#health = health;
   }
 
@@ -26,14 +36,14 @@ export class JwtDoorkeeper implements Doorkeeper {
     const bearer = await this.#tokens.read(password);
     if ("refused" in bearer) return bearer;
     const { user, namespace, expiresAt } = bearer;
-    const verbs = await this.#tenants.enter(namespace);
+    const { what, leave } = await this.#tenants.enter(namespace.org, () => this.#serve(namespace));
     return {
-      verbs,
+      verbs: what.verbs,
       user,
       vhosts: [namespace.org],
       expiresAt,
       renew: (secret) => this.#renew(bearer, secret),
-      leave: () => this.#tenants.leave(namespace),
+      leave,
     };
   }
 
@@ -52,5 +62,10 @@ export class JwtDoorkeeper implements Doorkeeper {
 
   leave(frontEnd: FrontEnd): void {
     this.#health.leave(frontEnd);
+  }
+
+  /** After the connections are gone: closes every tenant. */
+  async close(): Promise<void> {
+    await this.#tenants.close();
   }
 }

@@ -45,6 +45,8 @@ export interface BrokerOptions {
   readonly bus: Bus;
   readonly bucket: Bucket;
   readonly peers: Peers;
+  /** It never leads: another replica does, with rights that this one may not have. */
+  readonly follows?: boolean;
   readonly health: Health;
   readonly log: Log;
   /** Told once: the topology cannot be followed any more. Connections are closed by then; serve no others. */
@@ -52,6 +54,9 @@ export interface BrokerOptions {
   /** The milliseconds after which a message expires, if its properties say so: the front end's knowledge. */
   expirationOf(properties: Properties): number | undefined;
 }
+
+/** Milliseconds until the exclusive queues of a connection that ended are tried to be deleted again. */
+const CLOSE_AGAIN = 2_000;
 
 export class Broker implements Verbs {
   readonly #core: Core;
@@ -84,7 +89,8 @@ export class Broker implements Verbs {
     const presence = new Presence(bucket, topology, log);
     let broker: Broker | undefined;
     try {
-      const starting = (await presence.others()).length === 0;
+      // One that follows came after the leader, and need not know who else is there.
+      const starting = options.follows !== true && (await presence.others()).length === 0;
       // After a crash of the whole fleet nobody knows what was delivered at the end.
       const suspectBelow = starting && !topology.fleet().clean ? await bus.lastSequence() : 0;
       broker = new Broker(options, topology, presence, { starting, suspectBelow });
@@ -116,10 +122,11 @@ export class Broker implements Verbs {
       isAlone: () => this.#core.fleet.others.length === 0,
       heldElsewhere: (queue) => this.#core.fleet.heldElsewhere(queue),
       sweep: async (queue) => (await this.#lead.run("sweep", { queue })).written,
+      doubt: async (queue, upTo) => void (await this.#lead.run("doubt", { queue, upTo })),
       note: (text) => log.warn({}, text),
     });
     const fleet = new Fleet(topology, cursors, peers, () => presence.id, log);
-    const leadership = new Leadership(bucket, topology, presence, log, () =>
+    const leadership = new Leadership(bucket, topology, presence, log, !options.follows, () =>
       this.#leader.takeOver(this.#starting, () => this.#consumption.consuming()),
     );
     this.#core = { bus, topology, fleet, lanes: new Lanes(), cursors, leadership, log };
@@ -135,7 +142,7 @@ export class Broker implements Verbs {
       queueChanged: (name, queue) => cursors.queueChanged(name, queue),
       replicaChanged: (id, alive) => {
         if (!alive) {
-          fleet.replicaGone();
+          fleet.replicaGone(id);
           void this.#leader.replicaGone(id);
         }
       },
@@ -143,7 +150,11 @@ export class Broker implements Verbs {
         if (id === undefined) void leadership.seek();
       },
     });
-    health.attach({ away: () => cursors.away(), back: (restarted) => cursors.back(restarted) });
+    health.attach({
+      away: () => cursors.away(),
+      back: (restarted) => cursors.back(restarted),
+      moved: (queue) => cursors.present(queue)?.moved(),
+    });
   }
 
   /**
@@ -195,7 +206,15 @@ export class Broker implements Verbs {
   async closeSession(session: Session): Promise<void> {
     const names = [...(this.#exclusive.get(session.id) ?? [])];
     this.#exclusive.delete(session.id);
-    if (names.length > 0) await this.#lead.run("deleteOwned", { asker: this.#asker(session), names });
+    if (names.length === 0) return;
+    try {
+      await this.#lead.run("deleteOwned", { asker: this.#asker(session), names });
+    } catch (error) {
+      // The bus is silent: nobody but this replica deletes them while it lives.
+      this.#exclusive.set(session.id, new Set(names));
+      setTimeout(() => void this.closeSession(session).catch(() => undefined), CLOSE_AGAIN).unref();
+      throw error;
+    }
   }
 
   declareExchange(spec: ExchangeSpec): Promise<Refusal | undefined> {
@@ -246,6 +265,10 @@ export class Broker implements Verbs {
 
   unbind(session: Session, binding: BindingSpec): Promise<Refusal | undefined> {
     return this.#lead.run("unbind", { asker: this.#asker(session), binding });
+  }
+
+  get size(): { readonly queues: number; readonly bindings: number } {
+    return this.#core.topology.size;
   }
 
   get topologyVersion(): number {
@@ -342,6 +365,7 @@ export class Broker implements Verbs {
       },
       lapsed: () => {
         this.#health.absent();
+        this.#core.fleet.returned();
         void this.#leadership.resign();
       },
       renamed: (former) => this.#renamed(former),
@@ -356,6 +380,7 @@ export class Broker implements Verbs {
       this.#acting = this.#presence.id;
       this.#core.cursors.regained(this.#core.fleet.others.length > 0);
     }
+    this.#core.fleet.returned();
     await this.#leadership.seek();
     for (const before of former) await this.#lead.run("renamed", { before, after: this.#presence.id });
     await this.#consumption.tellAgain();

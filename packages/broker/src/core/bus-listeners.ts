@@ -7,20 +7,32 @@
 import type { BusListener } from "./bus.ts";
 
 export class BusListeners implements BusListener {
-  readonly #listeners: Set<BusListener> = new Set<BusListener>();
+  /** Each with what stands before its queues' names in cursor names. */
+  readonly #joined: Map<BusListener, string> = new Map<BusListener, string>();
   #isAway: boolean = false;
   #isFull: boolean = false;
   #isStalled: boolean = false;
 
-  join(listener: BusListener): void {
-    this.#listeners.add(listener);
+  /** `cursors`: what stands before this listener's queues in cursor names (a namespace's), or nothing. */
+  join(listener: BusListener, cursors = ""): void {
+    this.#joined.set(listener, cursors);
     if (this.#isAway) listener.away();
     if (this.#isFull) listener.full(true);
     if (this.#isStalled) listener.stalled?.(true);
   }
 
   leave(listener: BusListener): void {
-    this.#listeners.delete(listener);
+    this.#joined.delete(listener);
+  }
+
+  get #listeners(): Iterable<BusListener> {
+    return this.#joined.keys();
+  }
+
+  /** Told to whose cursor it is; to a flat one, those of every namespace are queues that it does not have. */
+  moved(cursor: string): void {
+    for (const [listener, cursors] of this.#joined)
+      if (cursor.startsWith(cursors)) listener.moved?.(cursor.slice(cursors.length));
   }
 
   away(): void {

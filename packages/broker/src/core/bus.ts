@@ -9,13 +9,15 @@ import type { Properties } from "./message.ts";
 
 /**
  * What became of a publish. `stored`: PubAck received. `full`: the log refuses for lack of room.
- * `refused`: any other refusal by the bus. `unknown`: the bus went away before it answered.
+ * `denied`: this login may not publish there. `refused`: any other refusal by the bus. `unknown`: the bus went away
+ * before it answered.
  */
-export type PublishOutcome = "stored" | "full" | "refused" | "unknown";
+export type PublishOutcome = "stored" | "full" | "denied" | "refused" | "unknown";
 
 /** Told once of every publish, in no fixed order. `tag` is the publisher's own number. */
 export interface PublishSink {
-  published(tag: number, outcome: PublishOutcome): void;
+  /** `subject` says where, if it was `denied`. */
+  published(tag: number, outcome: PublishOutcome, subject?: string): void;
 }
 
 /** How a pulled message is answered to the bus. `progress` restarts its ack wait. */
@@ -87,6 +89,8 @@ export interface CursorState extends CursorSpec {
   /** The highest stream sequence delivered, and the cursor's own number of it. */
   readonly delivered: number;
   readonly deliveredSequence: number;
+  /** In a cluster: nobody leads it for the moment, so that nothing but its name is known. Only in lists. */
+  readonly isSilent?: boolean;
 }
 
 /** What the core is told of the bus's health. */
@@ -104,6 +108,8 @@ export interface BusListener {
    * Held messages are stored later, or `refused` after the bus timeout.
    */
   stalled?(stalled: boolean): void;
+  /** In a cluster: another server leads that queue's cursor, and may not know what the last one was told at its end. */
+  moved?(queue: string): void;
 }
 
 export interface LogState {
@@ -117,6 +123,13 @@ export interface LogState {
 export interface BusErrorShape {
   readonly code: number;
   readonly timeout: boolean;
+}
+
+/** What could not be done because the bus, or this replica's lease on it, went away: of the shape of its errors. */
+export class BusAway extends Error implements BusErrorShape {
+  override readonly name: string = "BusAway";
+  readonly code: number = 0;
+  readonly timeout: boolean = true;
 }
 
 export interface Bus {
@@ -144,8 +157,11 @@ export interface Bus {
   nakAbandoned(queue: string, sequence: number, deliverySequence: number): void;
   /** As {@link nakAbandoned}, acknowledging it. */
   ackAbandoned(queue: string, sequence: number, deliverySequence: number): void;
-  /** Resolves when the bus has processed every settlement sent to that queue so far. */
-  settled(queue: string): Promise<void>;
+  /**
+   * Resolves when the bus has processed every settlement sent to that queue so far. False: it did not answer at once, so
+   * that some of them may have been sent while nobody led the cursor, and are lost.
+   */
+  settled(queue: string): Promise<boolean>;
 
   logState(): Promise<LogState>;
   lastSequence(): Promise<number>;
@@ -162,10 +178,10 @@ export interface Bus {
   /** Messages in the log above `above` on these filters (an antichain), by a throwaway counting cursor. */
   count(filters: readonly string[], above: number): Promise<number>;
   /**
-   * Is there a message in the log above `above` on one of these filters? Read from the log itself: a cursor's numbers
+   * Is there a message in the log above `above`, and not above `until`, on one of these filters? Read from the log itself: a cursor's numbers
    * and a no-wait ask may be a little behind a PubAck (measured on a busy machine: 1 in 30 states, 1 in 300 asks).
    */
-  anyAbove(filters: readonly string[], above: number): Promise<boolean>;
+  anyAbove(filters: readonly string[], above: number, until?: number): Promise<boolean>;
   /** Removes interest in what lies above `above` on these filters, by a short-lived acking cursor; resolves to how many. */
   collect(filters: readonly string[], above: number): Promise<number>;
   /** The bus's identity for this run of it: another value means that volatile state was lost. */

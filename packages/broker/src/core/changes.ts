@@ -46,6 +46,8 @@ export interface Changes {
   consume(question: { readonly asker: Asker; readonly queue: string; readonly exclusive: boolean }): Promise<Done>;
   /** Its last one of that life of the queue went. */
   consumed(question: { readonly replica: string; readonly queue: string; readonly queueId: number }): Promise<Done>;
+  /** After a restart of the bus: what is stored up to there may have been delivered, whatever the bus counts. */
+  doubt(question: { readonly queue: string; readonly upTo: number }): Promise<Done>;
   /** Puts back what nobody holds of this queue; `written`: the highest sequence that went to a client anywhere. */
   sweep(question: { readonly queue: string }): Promise<{ readonly written: number }>;
 }

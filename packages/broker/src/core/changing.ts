@@ -113,6 +113,11 @@ export class Changing implements Changes {
     return undefined;
   }
 
+  async doubt({ queue, upTo }: { readonly queue: string; readonly upTo: number }): Promise<Done> {
+    await this.#queues.doubt(queue, upTo);
+    return undefined;
+  }
+
   async sweep({ queue }: { readonly queue: string }): Promise<{ readonly written: number }> {
     return { written: await this.#sweeper.sweep(queue) };
   }

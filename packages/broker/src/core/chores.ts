@@ -5,7 +5,8 @@
  * silent bus interrupted. Used by: broker (bindings and queues tell it; it tells nobody). Done by the leader only.
  * Separate because narrowing at the wrong moment destroys queued messages (design §4, UNBIND): one file decides when.
  */
-import type { Queue } from "@amqp/topology";
+import type { Binding, Interval, Queue } from "@amqp/topology";
+import { isFault, toFilters } from "@amqp/translator";
 import { living } from "./bindings.ts";
 import type { CursorState } from "./bus.ts";
 import { type Core, queueLane, untilWritten } from "./context.ts";
@@ -90,7 +91,9 @@ export class Chores {
       await untilWritten(this.#core, async () => {
         const binding = topology.binding(queue.name, exchange, key, args);
         if (binding === undefined) return undefined;
-        const kept = living(binding, queue).filter(({ until }) => until === undefined || !isEmptied(state, until));
+        const kept: Interval[] = [];
+        for (const interval of living(binding, queue))
+          if (!(await this.#isEmptied(state, interval, binding))) kept.push(interval);
         left ||= kept.some(({ until }) => until !== undefined);
         if (kept.length === 0) return topology.removeBinding(binding);
         return kept.length === binding.intervals.length
@@ -102,6 +105,20 @@ export class Chores {
     const filters = topology.filters(queue.name);
     if (await this.#filters.write(queue, filters, topology.revision)) await this.#collect(state, end, filters);
     return !left;
+  }
+
+  /**
+   * Whether nothing of a closed interval is queued, held or nak'd: the floor has passed it, or the queue is empty (an idle
+   * queue's floor never moves). The log itself says whether it is: the server that leads the cursor may have heard less of
+   * the log than was confirmed (measured on three servers: 10 of 150 states right after the PubAck said 0).
+   */
+  async #isEmptied(state: CursorState, { from, until, kind }: Interval, { exchange, key }: Binding): Promise<boolean> {
+    if (until === undefined) return false;
+    if (state.ackFloor >= until) return true;
+    if (state.pending > 0 || state.ackPending > 0) return false;
+    if (state.delivered >= until) return true;
+    const filters = toFilters(kind, exchange, key);
+    return isFault(filters) || !(await this.#core.bus.anyAbove(filters, Math.max(from, state.delivered), until));
   }
 
   /** A narrowing over a long stretch leaves what arrived during it for ever, unless it is collected. */
@@ -118,12 +135,4 @@ function isSpent(
   queue: Queue,
 ): boolean {
   return binding.intervals.some((interval) => interval.until !== undefined || interval.queueId !== queue.id);
-}
-
-/**
- * Whether nothing at or below `until` is queued, held or nak'd: the floor has passed it, or the queue is empty (an idle
- * queue's floor never moves).
- */
-function isEmptied(state: CursorState, until: number): boolean {
-  return state.ackFloor >= until || (state.pending === 0 && state.ackPending === 0);
 }

@@ -50,6 +50,16 @@ export class Consumers {
     return orphaned;
   }
 
+  /** The replica goes on under another id. */
+  renamed(before: string, after: string): void {
+    for (const replicas of this.#queues.values()) {
+      const isExclusive = replicas.get(before);
+      if (isExclusive === undefined) continue;
+      replicas.delete(before);
+      replicas.set(after, isExclusive);
+    }
+  }
+
   forgetQueue(queue: string): void {
     this.#queues.delete(queue);
   }

@@ -5,6 +5,7 @@
  * binding's filter stands wider than the binding. Used by: queue. Separate because counting is not delivering:
  * nothing here changes anything.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Queue, Topology } from "@amqp/topology";
 import { implicitFilter, isDisjoint, isFault, toFilters } from "@amqp/translator";
 import type { Bus, CursorState } from "./bus.ts";
@@ -13,6 +14,8 @@ import { type FilterInterval, type Segment, segmentsAbove } from "./interval-seg
 
 /** A counting cursor holds interest itself: further from the log's end than this it must not stand (design §5, LEAK). */
 const COUNTABLE = 50_000;
+/** How often it is counted again where the log has more: milliseconds, in practice. */
+const LOOKS = 10;
 /**
  * Resolves to the ready messages; `bound`: it may be fewer, since they lie too far back to be counted. A cursor's own
  * numbers lag a PubAck by milliseconds (measured: 2–4 % of states on a busy machine): `quick` takes them as they are, else
@@ -34,8 +37,21 @@ export async function countReady(
   const queue = topology.queue(name);
   if (queue === undefined) return { messages: state.pending + putBack, bound: false };
   const segments = segmentsAbove(state.delivered, intervalsOf(topology, queue));
-  const pending = await countPending(bus, state, segments, quick);
-  return { messages: pending.messages + putBack, bound: pending.bound };
+  for (let look = 1; ; look++) {
+    const pending = await countPending(bus, state, segments, quick);
+    const messages = pending.messages + putBack;
+    // A server that counts may have heard less of the log than the one that leads it.
+    if (quick || messages > 0 || look > LOOKS || !(await holdsAny(bus, segments)))
+      return { messages, bound: pending.bound };
+    await sleep(look);
+  }
+}
+
+/** Whether the log itself has a message in one of these stretches. */
+async function holdsAny(bus: Bus, segments: readonly Segment[]): Promise<boolean> {
+  for (const { filters, above, until } of segments)
+    if (filters.length > 0 && (await bus.anyAbove(filters, above, until))) return true;
+  return false;
 }
 
 function intervalsOf(topology: Topology, queue: Queue): FilterInterval[] {

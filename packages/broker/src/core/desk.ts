@@ -27,6 +27,8 @@ export interface CursorOptions {
   heldElsewhere(queue: string): Promise<ReadonlySet<number>>;
   /** Has the leader sweep that queue; resolves when it did to the highest sequence that any replica's client was given. */
   sweep(queue: string): Promise<number>;
+  /** Writes down that what is stored up to there may have been delivered before the bus restarted. */
+  doubt(queue: string, upTo: number): Promise<void>;
   /** Something that an operator should read; at most once a queue and reason. */
   note?(text: string): void;
 }

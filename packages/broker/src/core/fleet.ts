@@ -13,6 +13,10 @@ import { PeerAbsent, PeerRefused, PeerSilent, type Peers } from "./peers.ts";
 /** One attempt to reach a replica, milliseconds. */
 const ATTEMPT = 1000;
 const PAUSE = 25;
+/** How long a replica that lost its lease with all others may take to come back, milliseconds. */
+const GATHERING = 4_000;
+/** How long an ended lease is remembered. */
+const REMEMBERED = 60_000;
 /** How long a count waits for a replica before it is a lower bound. */
 const COUNT_PATIENCE = 2000;
 
@@ -39,6 +43,9 @@ export class Fleet {
   readonly #self: () => string;
   readonly #log: Log;
   #lostAt = Number.NEGATIVE_INFINITY;
+  #returnedAt = Number.NEGATIVE_INFINITY;
+  /** Whose lease ended of late, and when. */
+  readonly #ended: Map<string, number> = new Map<string, number>();
 
   /** `self` is this replica's present id: it changes when its lease lapsed. */
   constructor(topology: Topology, cursors: Cursors, peers: Peers, self: () => string, log: Log) {
@@ -60,8 +67,10 @@ export class Fleet {
   }
 
   /** A replica's lease ended. */
-  replicaGone(): void {
+  replicaGone(id: string): void {
     this.#lostAt = Date.now();
+    this.#ended.set(id, this.#lostAt);
+    for (const [other, at] of this.#ended) if (this.#lostAt - at > REMEMBERED) this.#ended.delete(other);
   }
 
   /** Whether one ended lately: what its clients were given nobody can say any more. */
@@ -69,9 +78,33 @@ export class Fleet {
     return Date.now() - this.#lostAt < MOURNING;
   }
 
-  /** An owner whose lease is gone is gone. */
+  /** An owner whose lease is gone is gone, unless it has come back under another id, which says so. */
   lives(owner: Owner): boolean {
-    return owner.replica === this.#self() || this.#topology.replicas().has(owner.replica);
+    return this.owns(owner.replica);
+  }
+
+  /** This replica's own lease ended, or it has one again: what ends about then may have ended for the same reason. */
+  returned(): void {
+    this.#returnedAt = Date.now();
+  }
+
+  /**
+   * Where the bus could keep nobody's lease (it had no leader), none of those whose ended is known to be dead: resolves
+   * when each has come back under another id, or had the time for it.
+   */
+  async gathered(): Promise<void> {
+    const isMissing = (): boolean => [...this.#ended.keys()].some((id) => !this.owns(id));
+    while (Date.now() - this.#returnedAt < GATHERING && isMissing())
+      await new Promise((resolve) => setTimeout(resolve, PAUSE));
+  }
+
+  /** Whether that id is, or was, a live replica's. */
+  owns(id: string): boolean {
+    const replicas = this.#topology.replicas();
+    if (id === this.#self() || replicas.has(id)) return true;
+    for (const { value } of replicas.values())
+      if (Array.isArray(value.former) && value.former.includes(id)) return true;
+    return false;
   }
 
   /**

@@ -6,12 +6,14 @@
  * Separate because it pulls on a line of its own.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Incoming } from "./bus.ts";
+import { BusAway, type Incoming } from "./bus.ts";
 import { type Desk, isExpired } from "./desk.ts";
 import type { Delivery } from "./message.ts";
 import { NoWaitLine } from "./no-wait.ts";
 import type { Turns } from "./turns.ts";
 
+/** How often an ask may be lost: an election among the bus's servers loses one or two. */
+const TRIES = 4;
 /** How often it is looked again where there is a message: the cursor hears of it soon, or another pull has it. */
 const LOOKS = 10;
 
@@ -37,7 +39,7 @@ export class Getter {
   get(acknowledge: boolean): Promise<Delivery | undefined> {
     return new Promise((resolve, reject) => {
       this.#callers.push({ acknowledge, resolve, reject });
-      if (this.#callers.length === 1) void this.#turns.run(() => this.#serve(false));
+      if (this.#callers.length === 1) void this.#turns.run(() => this.#serve(0));
     });
   }
 
@@ -53,8 +55,8 @@ export class Getter {
     await line?.close().catch(() => undefined);
   }
 
-  /** `again`: an ask of theirs was lost before. */
-  async #serve(again: boolean): Promise<void> {
+  /** `tries`: how many asks of theirs were lost before. */
+  async #serve(tries: number): Promise<void> {
     const callers = this.#callers;
     this.#callers = [];
     try {
@@ -66,10 +68,9 @@ export class Getter {
         if (answer === "empty") break;
         if (answer === "unsure") await sleep(++unsure);
         if (answer === "lost") {
-          if (!this.#desk.bus.present || again)
-            throw new Error(`the bus went away while '${this.#desk.name}' was read`);
+          if (!this.#desk.bus.present || tries > TRIES) throw new BusAway(`'${this.#desk.name}' could not be read`);
           await this.close();
-          this.#later(callers);
+          this.#later(callers, tries + 1);
           return;
         }
       }
@@ -81,11 +82,11 @@ export class Getter {
   }
 
   /** After this turn: what was on its way is nobody's now, so a sweep puts it back, and it is taken again. */
-  #later(callers: Caller[]): void {
+  #later(callers: Caller[], tries: number): void {
     this.#callers.unshift(...callers);
     void this.#desk.options
       .sweep(this.#desk.name)
-      .then(() => this.#turns.run(() => this.#serve(true)))
+      .then(() => this.#turns.run(() => this.#serve(tries)))
       .catch((error: unknown) => {
         const waiting = this.#callers;
         this.#callers = [];
@@ -118,7 +119,7 @@ export class Getter {
     if (lapses === this.#lapses && held.renew(message)) return;
     const inside = await dealing.sieve.surelyHolds(message);
     if (lapses !== this.#lapses || !options.holdsLease())
-      throw new Error("the lease lapsed: this process may deliver nothing");
+      throw new BusAway("the lease lapsed: this process may deliver nothing");
     const caller = callers[0];
     if (caller === undefined) {
       settling.putBack(message);

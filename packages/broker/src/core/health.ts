@@ -15,6 +15,7 @@ import type { FrontEnd } from "./verbs.ts";
 export interface HealthListener {
   away(): void;
   back(restarted: boolean): void;
+  moved(queue: string): void;
 }
 
 /** Why nobody can be served, and what clients are told when it lasts. */
@@ -72,6 +73,10 @@ export class Health implements BusListener {
     this.#over("bus");
     this.#listener?.back(restarted);
     this.#tell();
+  }
+
+  moved(queue: string): void {
+    this.#listener?.moved(queue);
   }
 
   /** This replica holds no presence lease: nothing may be delivered or settled until {@link present}. */

@@ -12,8 +12,11 @@ import type { Fleet } from "./fleet.ts";
 import { type Leadership, NotLeading } from "./leadership.ts";
 import { PeerAbsent, PeerRefused, PeerSilent, type Peers } from "./peers.ts";
 
-/** Longest wait for a leader, milliseconds: a lease, a reconciliation and some. */
-const PATIENCE = 15_000;
+/**
+ * Longest wait for a leader and for its bus, milliseconds: a lease, a reconciliation and some; or an election among the
+ * nats-servers (5 to 9 s, measured), new leases and a reconciliation.
+ */
+const PATIENCE = 18_000;
 /** Longest wait for one answer of a leader that lives. */
 const ANSWER = 10_000;
 const PAUSE = 50;
@@ -27,6 +30,8 @@ export class NoLeader extends Error implements BusErrorShape {
 
 /** Errors of the leader that are its bus's, by name: not bugs. */
 const SILENT: ReadonlySet<string> = new Set(["BusError", "BucketSilent", "ApiError", "NoLeader"]);
+/** Those after which it is worth asking again: nobody answered. */
+const UNANSWERED: ReadonlySet<string> = new Set(["BusError", "BucketSilent"]);
 
 type Verb = keyof Changes;
 type Question<V extends Verb> = Parameters<Changes[V]>[0];
@@ -57,7 +62,7 @@ export class Lead {
   async run<V extends Verb>(verb: V, question: Question<V>): Promise<Answer<V>> {
     const end = Date.now() + PATIENCE;
     for (;;) {
-      const answered = await this.#try(verb, question);
+      const answered = await this.#try(verb, question, Date.now() < end);
       if (answered !== undefined) {
         await this.#topology.applied(answered.revision);
         // JSON knows no undefined.
@@ -93,7 +98,7 @@ export class Lead {
   }
 
   /** Undefined: nobody who leads was reached; find out who does and ask again. */
-  async #try<V extends Verb>(verb: V, question: Question<V>): Promise<Answered<V> | undefined> {
+  async #try<V extends Verb>(verb: V, question: Question<V>, isPatient: boolean): Promise<Answered<V> | undefined> {
     try {
       if (this.#leadership.leading) return (await this.answer(verb, question)) as Answered<V>;
       const leader = this.#topology.leader();
@@ -107,8 +112,15 @@ export class Lead {
         error instanceof PeerSilent ||
         (error instanceof PeerRefused && error.code === "NotLeading");
       if (isElsewhere) return undefined;
+      // The servers of the bus may be about to elect a leader of their own.
+      if (isPatient && isUnanswered(error)) return undefined;
       if (error instanceof PeerRefused && SILENT.has(error.code)) throw new NoLeader(error.message, { cause: error });
       throw error;
     }
   }
+}
+
+function isUnanswered(error: unknown): boolean {
+  if (error instanceof PeerRefused) return UNANSWERED.has(error.code);
+  return error instanceof Error && UNANSWERED.has(error.name) && (error as { timeout?: unknown }).timeout === true;
 }

@@ -56,6 +56,7 @@ export class Leader {
       consumers: this.#consumers,
       consuming,
     };
+    await this.#core.fleet.gathered();
     await reconcile(parts, starting);
     await this.#queues.deleteUnconsumed();
     await this.#sweeper.sweepAll();
@@ -64,6 +65,10 @@ export class Leader {
   /** One that takes over later finds the same in reconciling. */
   async replicaGone(id: string): Promise<void> {
     if (!this.#core.leadership.leading) return;
+    const { fleet } = this.#core;
+    await fleet.gathered();
+    // It is back under another id, and has what it had.
+    if (fleet.owns(id)) return;
     this.#core.log.warn({ replica: id }, "a replica is gone; what its clients held is put back");
     try {
       await Promise.all([this.#queues.replicaGone(id), this.#sweeper.sweepAll()]);

@@ -24,14 +24,23 @@ export class Leadership {
   readonly #topology: Topology;
   readonly #presence: Presence;
   readonly #log: Log;
+  readonly #mayLead: boolean;
   readonly #reconcile: () => Promise<void>;
   #state: "following" | "reconciling" | "leading" | "closed" = "following";
   #lease: Lease | undefined;
   #trying: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `reconcile` runs before this replica leads, with the right to write. */
-  constructor(bucket: Bucket, topology: Topology, presence: Presence, log: Log, reconcile: () => Promise<void>) {
+  /** `mayLead` false: it never seeks the lease, and others lead. `reconcile` runs before this replica leads, with the right to write. */
+  constructor(
+    bucket: Bucket,
+    topology: Topology,
+    presence: Presence,
+    log: Log,
+    mayLead: boolean,
+    reconcile: () => Promise<void>,
+  ) {
+    this.#mayLead = mayLead;
     this.#bucket = bucket;
     this.#topology = topology;
     this.#presence = presence;
@@ -79,7 +88,7 @@ export class Leadership {
   }
 
   async #seek(): Promise<void> {
-    if (this.#state !== "following" || !this.#presence.held()) return;
+    if (!this.#mayLead || this.#state !== "following" || !this.#presence.held()) return;
     if (this.#topology.leader() !== undefined) return;
     try {
       const value = { replica: this.#presence.id };

@@ -85,7 +85,7 @@ export class NamespacedBus implements Bus {
     this.#bus.ackAbandoned(this.#cursors + queue, sequence, deliverySequence);
   }
 
-  settled(queue: string): Promise<void> {
+  settled(queue: string): Promise<boolean> {
     return this.#bus.settled(this.#cursors + queue);
   }
 
@@ -124,8 +124,8 @@ export class NamespacedBus implements Bus {
     return this.#bus.count(filters, above);
   }
 
-  anyAbove(filters: readonly string[], above: number): Promise<boolean> {
-    return this.#bus.anyAbove(filters, above);
+  anyAbove(filters: readonly string[], above: number, until?: number): Promise<boolean> {
+    return this.#bus.anyAbove(filters, above, until);
   }
 
   collect(filters: readonly string[], above: number): Promise<number> {

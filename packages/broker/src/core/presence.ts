@@ -14,6 +14,10 @@ import { uniqueId } from "./names.ts";
 
 /** Milliseconds a lease lasts without a refresh: what a crash costs before others may act. */
 export const LEASE = 3000;
+/** Between two tries to take a lease again, milliseconds: others wait for it, where the whole fleet lost theirs. */
+const LONGEST_PAUSE = 500;
+/** How many former ids a lease names. */
+const FORMER = 16;
 
 export interface PresenceListener {
   /** The lease lapsed: nothing that needed it stands. */
@@ -37,6 +41,8 @@ export class Presence {
   #id: string = uniqueId();
   #lease: Lease | undefined;
   #state: "taking" | "held" | "lapsed" | "released" = "taking";
+  /** Every id this process had before: whoever reads its lease knows that what was theirs is this one's. */
+  readonly #former: Set<string> = new Set<string>();
 
   constructor(bucket: Bucket, topology: Topology, log: Log) {
     this.#bucket = bucket;
@@ -86,7 +92,7 @@ export class Presence {
     const lease = await Lease.take(
       this.#bucket,
       replicaKey(this.#id),
-      { replica: this.#id, pid: process.pid },
+      { replica: this.#id, pid: process.pid, former: [...this.#former].slice(-FORMER) },
       {
         ttl: LEASE,
         lapsed: () => void this.#lapsed(),
@@ -111,10 +117,11 @@ export class Presence {
     let taken = this.#id;
     this.#log.warn({ replica: this.#id }, "the presence lease lapsed; taking a new one");
     this.#listener?.lapsed();
-    for (let pause = 100; !this.#isReleased(); pause = Math.min(pause * 2, 2000)) {
+    for (let pause = 100; !this.#isReleased(); pause = Math.min(pause * 2, LONGEST_PAUSE)) {
       try {
         if (!this.held()) {
           if (!former.includes(taken)) former.push(taken);
+          this.#former.add(taken);
           this.#id = uniqueId();
           await this.#take();
           taken = this.#id;

@@ -58,8 +58,8 @@ export class QueueCursor {
     const holdsLease = (): boolean => options.holdsLease();
     this.#held = new HeldDeliveries(bus, holdsLease);
     this.#settling = new Settling(name, bus, holdsLease);
-    this.#redelivery = new Redelivery(options.suspectBelow);
-    const lost = (): void => void this.#recover(++this.#recovery);
+    this.#redelivery = new Redelivery(Math.max(options.suspectBelow, topology.queue(name)?.suspect ?? 0));
+    const lost = (): void => this.moved();
     this.#dealing = new Dealing(name, bus, topology, options, this.#held, this.#settling, this.#redelivery, lost);
     this.#pulling = new Pulling(name, bus, this.#dealing);
     this.#woken = (subscription) => {
@@ -160,6 +160,9 @@ export class QueueCursor {
    */
   async pause(): Promise<readonly number[]> {
     await this.#pulling.pause();
+    const state = await this.#desk.bus.cursorState(this.name);
+    // Else the sweep would put back what was acknowledged here and lost on its way.
+    if (state !== undefined && state.ackPending > 0) this.#settling.sayAgain(state.ackFloor);
     await this.#settling.settled();
     return this.heldSequences;
   }
@@ -212,6 +215,15 @@ export class QueueCursor {
     void this.#recover(++this.#recovery);
   }
 
+  /**
+   * Another server of the cluster leads the cursor. It knows every delivery that a client has seen, but neither what was
+   * settled at the end nor what was asked for: a sweep and a new ask.
+   */
+  moved(): void {
+    this.#settling.moved();
+    void this.#recover(++this.#recovery);
+  }
+
   /** The queue is gone: tells every subscriber, forgets what is held, stops. */
   gone(): void {
     if (this.#gone) return;
@@ -261,7 +273,11 @@ export class QueueCursor {
       try {
         const written = await this.#options.sweep(this.name);
         if (recovery !== this.#recovery) return;
-        if (this.#restarted) this.#redelivery.suspect(written);
+        if (this.#restarted && written > 0) {
+          this.#redelivery.suspect(written);
+          await this.#options.doubt(this.name, written);
+          if (recovery !== this.#recovery) return;
+        }
         this.#restarted = false;
         break;
       } catch {

@@ -88,9 +88,22 @@ export class Queues {
     ]);
   }
 
+  /** Written down, since replicas come and go: one that starts later must know what those before it gave out. */
+  async doubt(name: string, upTo: number): Promise<void> {
+    const { topology, lanes } = this.#core;
+    await lanes.run(queueLane(name), () =>
+      untilWritten(this.#core, async () => {
+        const queue = topology.queue(name);
+        if (queue?.state !== "ready" || (queue.suspect ?? 0) >= upTo) return undefined;
+        return topology.updateQueue(queue, { suspect: upTo });
+      }),
+    );
+  }
+
   /** A replica's new id owns what its old one did and nobody deleted yet. */
   async renamed(before: string, after: string): Promise<void> {
     const { topology, lanes } = this.#core;
+    this.#consumers.renamed(before, after);
     const owned = [...topology.queues()].filter(({ exclusive }) => exclusive?.replica === before);
     await Promise.all(
       owned.map(({ name }) =>

@@ -17,6 +17,8 @@ import type { CursorFilters } from "./filters.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import { ownCursors } from "./namespace.ts";
 
+/** Milliseconds until a queue whose consumer nobody leads is tried again. */
+const LATER = 2_000;
 /** How many queues are worked on at once. */
 const AT_ONCE = 16;
 
@@ -39,10 +41,14 @@ export async function reconcile(parts: Parts, starting: boolean): Promise<void> 
   /** Exchanges that lost a binding here. */
   const went = new Set<string>();
   const states = new Map((await ownCursors(core.bus)).map((state) => [state.queue, state]));
-  await eachOf([...core.topology.queues()], (queue) =>
-    core.lanes.run(queueLane(queue.name), () => one(parts, queue, states.get(queue.name), starting, went)),
+  await eachOf([...core.topology.queues()], async (queue) => {
+    const state = states.get(queue.name);
+    if (state?.isSilent === true) void later(parts, queue, starting);
+    else await core.lanes.run(queueLane(queue.name), () => one(parts, queue, state, starting, went));
+  });
+  const orphans = [...states.values()].filter(
+    (state) => state.isSilent !== true && core.topology.queue(state.queue) === undefined,
   );
-  const orphans = [...states.values()].filter((state) => core.topology.queue(state.queue) === undefined);
   await eachOf(orphans, async (state) => {
     core.log.warn({ queue: state.queue }, "removing a consumer that no queue's record names");
     await parts.lifecycle.removeCursor(state);
@@ -53,6 +59,27 @@ export async function reconcile(parts: Parts, starting: boolean): Promise<void> 
     else if (starting && !exchange.durable) await parts.exchanges.delete(exchange.name, { ifUnused: false });
     else if (went.has(exchange.name) || wasBound(core, exchange.name))
       await parts.exchanges.bindingsWent(exchange.name);
+  }
+}
+
+/**
+ * One whose cursor nobody leads: alone, when somebody does, since the others need not wait for it. Its lane is taken from
+ * now on, so that nothing is changed before.
+ */
+async function later(parts: Parts, queue: Queue, starting: boolean): Promise<void> {
+  const { core } = parts;
+  const went = new Set<string>();
+  core.log.warn({ queue: queue.name }, "nobody leads a queue's consumer; it is seen to when somebody does");
+  try {
+    await core.lanes.run(queueLane(queue.name), async () => {
+      const state = await core.bus.cursorState(queue.name);
+      const present = core.topology.queue(queue.name);
+      if (present?.id === queue.id) await one(parts, present, state, starting, went);
+    });
+    for (const exchange of went) await parts.exchanges.bindingsWent(exchange);
+  } catch (error) {
+    core.log.warn({ err: error, queue: queue.name }, "a queue whose consumer nobody led could not be seen to");
+    if (core.leadership.mayWrite) setTimeout(() => void later(parts, queue, starting), LATER).unref();
   }
 }
 

@@ -4,9 +4,10 @@
  * Responsibilities: naks in ascending sequence, since the bus redelivers in the order of the naks (design §6), and none
  * while a pull is being taken back, which would get some of them again and put them behind the rest. Nothing is settled
  * without the lease: what is settled then, or while the bus is away, is owed until both are there again, or until it is
- * known that another replica's sweep has put it back (then it is void).
+ * known that another replica's sweep has put it back (then it is void). What may have been lost on its way is said again.
  * Used by: queue and its verbs. Separate because order and timing of settlements are one rule for all of them.
  */
+import { Acknowledged } from "./acknowledged.ts";
 import type { Bus, Settlement } from "./bus.ts";
 
 /** What can be answered to the bus: a message as it came, or as it is held. */
@@ -14,6 +15,9 @@ export interface Answerable {
   readonly sequence: number;
   readonly token: string;
 }
+
+/** How often it is asked whether all was processed before that is taken for true. */
+const PROOFS = 5;
 
 export class Settling {
   readonly #queue: string;
@@ -26,6 +30,9 @@ export class Settling {
   /** Settled while the bus was away, or without the lease. */
   #owed: { readonly what: Answerable; readonly how: Settlement }[] = [];
   #away: boolean = false;
+  readonly #acknowledged: Acknowledged = new Acknowledged();
+  /** Rises when another server leads the cursor. */
+  #era = 0;
 
   constructor(queue: string, bus: Bus, holdsLease: () => boolean) {
     this.#queue = queue;
@@ -36,8 +43,12 @@ export class Settling {
 
   /** Takes it out of the queue. */
   finish(what: Answerable, how: "ack" | "term" = "ack"): void {
-    if (this.#away || !this.#holdsLease()) this.#owed.push({ what, how });
-    else this.#bus.settle(what.token, how);
+    if (this.#away || !this.#holdsLease()) {
+      this.#owed.push({ what, how });
+      return;
+    }
+    this.#bus.settle(what.token, how);
+    this.#acknowledged.add(what.sequence);
   }
 
   /** Puts it back. The naks of one turn go out ascending, in whatever order they were asked for. */
@@ -61,13 +72,27 @@ export class Settling {
     this.#deferred = false;
     if (this.#naks.length === 0) return;
     this.#flushNaks();
-    if (!this.#away) await this.#bus.settled(this.#queue);
+    if (!this.#away) await this.#proven();
   }
 
   /** Resolves when the bus has processed everything that was settled until now, but for what is deferred. */
   settled(): Promise<void> {
     this.#flushNaks();
-    return this.#bus.settled(this.#queue);
+    return this.#proven();
+  }
+
+  /** Another server leads the cursor: what the last one was told at the end is not known to this one. */
+  moved(): void {
+    this.#era++;
+  }
+
+  /**
+   * Says the latest acknowledgements above `floor` again: those that the bus knows of change nothing. Not so with what was
+   * put back, which another client may hold by now: a sweep finds it.
+   */
+  sayAgain(floor: number): void {
+    if (this.#away || !this.#holdsLease()) return;
+    for (const sequence of this.#acknowledged.above(floor)) this.#bus.ackAbandoned(this.#queue, sequence, 1);
   }
 
   away(): void {
@@ -96,6 +121,16 @@ export class Settling {
   drop(): void {
     this.#naks = [];
     this.#owed = [];
+  }
+
+  async #proven(): Promise<void> {
+    for (let proof = 1; ; proof++) {
+      const era = this.#era;
+      const isPrompt = await this.#bus.settled(this.#queue);
+      if ((isPrompt && era === this.#era) || proof === PROOFS) return;
+      // Nobody led the cursor for a while, and what was sent then is lost.
+      this.sayAgain(0);
+    }
   }
 
   #flushNaks(): void {

@@ -19,6 +19,8 @@ export async function sweep(desk: Desk, elsewhere: ReadonlySet<number>): Promise
     if (state === undefined) return;
     // Nothing is out but what is held: the common case, and no walk through a long stretch of the log.
     if (state.ackPending <= held.knownAt(state.deliveredSequence) + elsewhere.size) return;
+    // Some may have been acknowledged, and the bus never heard of it. These arrive before the naks, which then do nothing.
+    settling.sayAgain(state.ackFloor);
     let told = 0;
     for (let sequence = state.ackFloor + 1; sequence <= state.delivered; sequence++) {
       if (held.has(sequence) || elsewhere.has(sequence)) continue;

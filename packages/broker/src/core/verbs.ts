@@ -116,6 +116,8 @@ export interface Verbs {
   ): Promise<{ readonly done: number; readonly refusal: Refusal | undefined }>;
   unbind(session: Session, binding: BindingSpec): Promise<Refusal | undefined>;
 
+  /** What there is in this namespace, as far as is known; bindings without those of the default exchange. */
+  readonly size: { readonly queues: number; readonly bindings: number };
   /** Rises with every change of the topology that this replica has seen. */
   readonly topologyVersion: number;
   /** A refusal here is provisional: fence, then ask again (design §4: catch up before any negative answer). */

@@ -22,7 +22,12 @@ import type {
 import type { Log } from "../core/log.ts";
 import type { Properties } from "../core/message.ts";
 import { Cursors } from "./cursors.ts";
+<<<<<<< HEAD
+import { Link, type LinkListener } from "./link.ts";
+=======
+import { Elections } from "./elections.ts";
 import { Link } from "./link.ts";
+>>>>>>> main
 import { anyAbove } from "./log-look.ts";
 import { base64Length, HEADER_LIMIT, HEADER_OVERHEAD } from "./props-header.ts";
 import { Publisher } from "./publisher.ts";
@@ -36,6 +41,10 @@ export interface BusOptions {
   /** Carries publishes only. Both should reconnect for ever (`maxReconnectAttempts: -1`) and stay the caller's. */
   readonly publishing: NatsConnection;
   readonly delivering: NatsConnection;
+  /** Carries API requests; `delivering` by default. Another login's, where that of the others may not make them. */
+  readonly api?: NatsConnection | undefined;
+  /** Told when the bus does not permit what was sent to deliver or settle: the subject. Publishes are answered. */
+  readonly denied?: ((subject: string) => void) | undefined;
   readonly stream: string;
   /** First word of every subject: `amqp`. */
   readonly root: string;
@@ -48,6 +57,8 @@ export interface BusOptions {
   readonly log: Log;
   /** How long a publish may wait for a leader or an answer, and a reading request for its own, milliseconds. */
   readonly busTimeout?: number;
+  /** Octets of publishes under way above which there is no room; {@link WINDOW_OCTETS} by default. */
+  readonly unconfirmed?: number;
   /** How long a changing request may take, milliseconds: below the lease (design §4). */
   readonly writeTimeout?: number;
   /** How long a waiting pull lives, milliseconds: no longer than the lease (design §6). */
@@ -79,12 +90,15 @@ export class JetStreamBus implements Bus {
   readonly #options: BusOptions;
   readonly #publishing: Link;
   readonly #delivering: Link;
+  readonly #api: Link;
   readonly #requests: Requests;
+  readonly #answers: Requests;
   readonly #publisher: Publisher;
   readonly #pulls: Pulls;
   readonly #settlements: Settlements;
   readonly #cursors: Cursors;
   readonly #room: RoomWatch;
+  readonly #elections: Elections;
   #present: boolean = true;
   #incarnation: string;
   #lastSequence: Promise<number> | undefined;
@@ -95,19 +109,25 @@ export class JetStreamBus implements Bus {
     const { stream, log, listener } = options;
     const timeout = options.busTimeout ?? BUS_TIMEOUT_MS;
     const inboxPrefix = options.inboxPrefix ?? "_INBOX";
-    this.#publishing = new Link(options.publishing, "publishing", this.#linkListener(true), log);
-    this.#delivering = new Link(options.delivering, "delivering", this.#linkListener(false), log);
-    this.#requests = new Requests(this.#delivering, {
+    this.#publishing = new Link(options.publishing, "publishing", this.#linkListener("publishing"), log);
+    this.#delivering = new Link(options.delivering, "delivering", this.#linkListener("delivering"), log);
+    const { api } = options;
+    this.#api = api === undefined ? this.#delivering : new Link(api, "api", this.#linkListener("api"), log);
+    const requesting = {
       domain: options.domain,
       writeTimeout: options.writeTimeout ?? WRITE_TIMEOUT_MS,
       readTimeout: timeout,
-    });
+    };
+    this.#requests = new Requests(this.#api, requesting);
+    // After the settlements, in their order, whoever makes the other requests.
+    this.#answers = api === undefined ? this.#requests : new Requests(this.#delivering, requesting);
     this.#room = new RoomWatch({
       read: () => readRoom(this.#requests, stream),
       full: (full) => listener.full(full),
       log,
     });
     this.#publisher = new Publisher({
+      ...(options.unconfirmed === undefined ? {} : { windowOctets: options.unconfirmed }),
       link: this.#publishing,
       listener: {
         room: () => listener.room(),
@@ -119,7 +139,7 @@ export class JetStreamBus implements Bus {
       log,
     });
     const gone = async (queue: string): Promise<boolean> => (await this.#cursors.state(queue)) === undefined;
-    this.#settlements = new Settlements({ link: this.#delivering, requests: this.#requests, stream, timeout, gone });
+    this.#settlements = new Settlements({ link: this.#delivering, requests: this.#answers, stream, timeout, gone });
     this.#pulls = new Pulls({
       link: this.#delivering,
       log,
@@ -128,7 +148,13 @@ export class JetStreamBus implements Bus {
       nextSubject: (queue) => this.#requests.subject(`CONSUMER.MSG.NEXT.${stream}.${queue}`),
       gone,
     });
-    this.#cursors = new Cursors(this.#requests, stream, this);
+    this.#cursors = new Cursors(this.#requests, stream, this, () => this.#delivering.isClustered);
+    this.#elections = new Elections({
+      link: this.#delivering,
+      stream,
+      elected: (queue) => listener.moved?.(queue),
+      logElected: () => this.#publisher.elected(),
+    });
     this.#incarnation = this.#identity();
   }
 
@@ -142,10 +168,12 @@ export class JetStreamBus implements Bus {
   /** Takes every pull back and stops. What is in flight is not waited for; the connections stay the caller's. */
   async close(): Promise<void> {
     this.#room.close();
+    this.#elections.close();
     await this.#pulls.close();
     this.#publisher.close();
     this.#publishing.close();
     this.#delivering.close();
+    this.#api.close();
   }
 
   get maxPayload(): number {
@@ -189,8 +217,8 @@ export class JetStreamBus implements Bus {
     this.#settlements.abandoned(queue, sequence, deliverySequence, "ack");
   }
 
-  async settled(queue: string): Promise<void> {
-    await this.#settlements.settled(queue);
+  async settled(queue: string): Promise<boolean> {
+    return await this.#settlements.settled(queue);
   }
 
   async logState(): Promise<LogState> {
@@ -231,41 +259,46 @@ export class JetStreamBus implements Bus {
     return await this.#cursors.count(filters, above);
   }
 
-  async anyAbove(filters: readonly string[], above: number): Promise<boolean> {
-    return await anyAbove(this.#requests, this.#options.stream, filters, above, () => this.lastSequence());
+  async anyAbove(filters: readonly string[], above: number, until?: number): Promise<boolean> {
+    return await anyAbove(this.#requests, this.#options.stream, filters, { above, until }, () => this.lastSequence());
   }
 
   async collect(filters: readonly string[], above: number): Promise<number> {
     return await this.#cursors.collect(filters, above);
   }
 
-  #linkListener(publishing: boolean): { down(): void; up(): void } {
+  #linkListener(which: "publishing" | "delivering" | "api"): LinkListener {
     return {
       down: () => {
         if (this.#present) {
           this.#present = false;
           this.#options.listener.away();
         }
-        if (publishing) this.#publisher.down();
-        else {
-          this.#pulls.down();
-          this.#requests.changed();
-        }
+        if (which === "publishing") this.#publisher.down();
+        if (which === "delivering") this.#pulls.down();
+        this.#changed(which);
       },
       up: () => {
-        if (publishing) this.#publisher.up();
-        else {
-          this.#settlements.up();
-          this.#requests.changed();
-          this.#pulls.up();
-        }
-        if (this.#present || !this.#publishing.up || !this.#delivering.up) return;
+        if (which === "publishing") this.#publisher.up();
+        if (which === "delivering") this.#settlements.up();
+        this.#changed(which);
+        if (which === "delivering") this.#pulls.up();
+        if (this.#present || ![this.#publishing, this.#delivering, this.#api].every(({ up }) => up)) return;
         this.#present = true;
         const before = this.#incarnation;
         this.#incarnation = this.#identity();
         this.#options.listener.back(this.#incarnation !== before);
       },
+      denied: (subject) => {
+        if (which === "publishing") this.#publisher.denied(subject);
+        else this.#options.denied?.(subject);
+      },
     };
+  }
+
+  #changed(which: "publishing" | "delivering" | "api"): void {
+    if (which === "delivering") this.#answers.changed();
+    if (which === "api" || this.#api === this.#delivering) this.#requests.changed();
   }
 
   /** A server's id is new at each of its starts. */

@@ -6,7 +6,7 @@
  */
 import { nuid } from "@nats-io/nats-core";
 import type { Bus, CursorSpec, CursorState } from "../core/bus.ts";
-import { Code, hasCode } from "./errors.ts";
+import { BusError, Code, hasCode } from "./errors.ts";
 import type { Requests } from "./requests.ts";
 
 const SECOND = 1_000_000_000;
@@ -18,7 +18,10 @@ const REVISION = "amqp-revision";
 const COUNTING = "$count-";
 const COLLECTING = "$collect-";
 const COLLECT_BATCH = 500;
-const THROWAWAY_MS = 10_000;
+/** States asked for at once. */
+const AT_ONCE = 32;
+/** How long a list waits for one that nobody leads. */
+const SILENT_MS = 2_500;
 
 interface ConsumerInfo {
   readonly name: string;
@@ -38,6 +41,24 @@ interface ConsumerPage {
   readonly consumers: readonly ConsumerInfo[] | null;
 }
 
+/** Of a cursor that nobody leads. */
+const NOTHING: Omit<CursorState, "queue"> = {
+  filters: [],
+  revision: 0,
+  queueId: 0,
+  pending: 0,
+  ackPending: 0,
+  ackFloor: 0,
+  delivered: 0,
+  deliveredSequence: 0,
+  isSilent: true,
+};
+
+interface NamesPage {
+  readonly total: number;
+  readonly consumers: readonly string[] | null;
+}
+
 /** The part of the data path that collecting needs. */
 export type CollectingBus = Pick<Bus, "openPull" | "settle" | "settled" | "deleteCursor">;
 
@@ -45,8 +66,10 @@ export class Cursors {
   readonly #requests: Requests;
   readonly #stream: string;
   readonly #bus: CollectingBus;
+  readonly #isClustered: () => boolean;
 
-  constructor(requests: Requests, stream: string, bus: CollectingBus) {
+  constructor(requests: Requests, stream: string, bus: CollectingBus, isClustered: () => boolean) {
+    this.#isClustered = isClustered;
     this.#requests = requests;
     this.#stream = stream;
     this.#bus = bus;
@@ -94,7 +117,47 @@ export class Cursors {
     }
   }
 
+  /**
+   * Every queue's cursor. In a cluster each is asked for by itself: a list lacks those that nobody leads for the moment,
+   * and waits four seconds for them.
+   */
   async list(): Promise<readonly CursorState[]> {
+    if (!this.#isClustered()) return await this.#listAtOnce();
+    const names = (await this.#names()).filter((name) => !name.startsWith("$"));
+    const states: CursorState[] = [];
+    let next = 0;
+    const worker = async (): Promise<void> => {
+      for (let name = names[next++]; name !== undefined; name = names[next++]) {
+        const state = await this.#stateOrSilent(name);
+        if (state !== undefined && (state.isSilent === true || state.queueId > 0)) states.push(state);
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, worker));
+    return states;
+  }
+
+  async #stateOrSilent(name: string): Promise<CursorState | undefined> {
+    try {
+      return toState(await this.#requests.read<ConsumerInfo>(this.#verb("INFO", name), undefined, SILENT_MS));
+    } catch (error) {
+      if (hasCode(error, Code.consumerNotFound)) return undefined;
+      const isUnled = hasCode(error, Code.noResponders, Code.clusterNotAvailable, Code.clusterNoLeader);
+      if (!isUnled && !(error instanceof BusError && error.timeout)) throw error;
+      return { ...NOTHING, queue: name };
+    }
+  }
+
+  async #names(): Promise<readonly string[]> {
+    const names: string[] = [];
+    for (;;) {
+      const offset = names.length;
+      const page = await this.#requests.read<NamesPage>(`CONSUMER.NAMES.${this.#stream}`, { offset });
+      names.push(...(page.consumers ?? []));
+      if (names.length === offset || names.length >= page.total) return names;
+    }
+  }
+
+  async #listAtOnce(): Promise<readonly CursorState[]> {
     const states: CursorState[] = [];
     let offset = 0;
     for (;;) {
@@ -110,7 +173,8 @@ export class Cursors {
     if (filters.length === 0) return 0;
     const name = COUNTING + nuid.next();
     const info = await this.#throwaway(name, filters, above, { ack_policy: "none" });
-    await this.delete(name);
+    // One that stays behind goes by itself.
+    await this.delete(name).catch(() => false);
     return info.num_pending;
   }
 
@@ -126,7 +190,7 @@ export class Cursors {
     try {
       return await this.#drain(name);
     } finally {
-      await this.#bus.deleteCursor(name);
+      await this.#bus.deleteCursor(name).catch(() => false);
     }
   }
 
@@ -141,13 +205,12 @@ export class Cursors {
         opt_start_seq: above + 1,
         replay_policy: "instant",
         mem_storage: true,
-        num_replicas: 1,
         inactive_threshold: 30 * SECOND,
       },
       action: "create",
     };
-    // Nothing to be unsure of: one that was made unheard goes by itself.
-    return await this.#requests.write<ConsumerInfo>(this.#verb("CREATE", name), request, THROWAWAY_MS);
+    // As safe to ask again as a read: the very same one may be there already, and one made unheard goes by itself.
+    return await this.#requests.read<ConsumerInfo>(this.#verb("CREATE", name), request);
   }
 
   /** Pulls and acknowledges until the cursor is empty. */

@@ -64,6 +64,15 @@ export class InFlight {
     this.#octets -= publish.size;
   }
 
+  /** The one that was sent first to that subject. */
+  oldestOn(subject: string): Publish | undefined {
+    for (let number = Math.max(1, this.#next - RING); number < this.#next; number++) {
+      const publish = this.find(number);
+      if (publish?.subject === subject) return publish;
+    }
+    return undefined;
+  }
+
   /** Removes all numbers below, oldest first. */
   removeBelow(below: number, each: (publish: Publish) => void): void {
     for (let number = this.#oldest; number < below; number++) {

@@ -6,13 +6,15 @@
  * Separate because the client drops what it buffered at every attempt to reconnect: nothing may be handed to it
  * between `down` and `up`, so everybody must ask the same place.
  */
-import type { NatsConnection } from "@nats-io/nats-core";
+import { type NatsConnection, PermissionViolationError } from "@nats-io/nats-core";
 import type { Log } from "../core/log.ts";
 import { type Wire, wireOf } from "./wire.ts";
 
 export interface LinkListener {
   down(): void;
   up(): void;
+  /** The server does not permit this login what was sent to that subject; in the order in which it was sent. */
+  denied(subject: string): void;
 }
 
 export class Link {
@@ -48,6 +50,11 @@ export class Link {
     return this.#serverId;
   }
 
+  /** Whether the server is one of several that lead in turn. */
+  get isClustered(): boolean {
+    return this.connection.info?.cluster !== undefined;
+  }
+
   /** Octets of headers and payload together that the server takes. */
   get maxPayload(): number {
     return this.#maxPayload;
@@ -63,9 +70,15 @@ export class Link {
       if (this.#closing) return;
       if (status.type === "disconnect" || status.type === "close") this.#down(status.type);
       else if (status.type === "reconnect") this.#restored();
-      else if (status.type === "error") this.#log.warn({}, `bus (${this.#name}): ${status.error.message}`);
+      else if (status.type === "error") this.#failed(status.error);
     }
     if (!this.#closing) this.#down("close");
+  }
+
+  #failed(error: Error): void {
+    this.#log.warn({}, `bus (${this.#name}): ${error.message}`);
+    if (error instanceof PermissionViolationError && error.operation === "publish")
+      this.#listener.denied(error.subject);
   }
 
   #down(why: string): void {

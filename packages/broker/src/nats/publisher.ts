@@ -31,6 +31,8 @@ export const WINDOW_OCTETS: number = 32 * 1024 * 1024;
 const AGAIN = 0.75;
 const PROBE_MIN_MS = 50;
 const PROBE_MAX_MS = 1_000;
+/** How long a log's last leader may take to answer once it is known that it leads no more; an election takes longer. */
+const LAST_ANSWER_MS = 3_000;
 
 export interface PublisherListener {
   room(): void;
@@ -46,6 +48,8 @@ export interface PublisherOptions {
   readonly inboxPrefix: string;
   /** How long a publish may be held or unanswered, milliseconds. */
   readonly timeout: number;
+  /** Octets under way above which there is no room; {@link WINDOW_OCTETS} by default. */
+  readonly windowOctets?: number;
   readonly log: Log;
 }
 
@@ -54,6 +58,7 @@ export class Publisher {
   readonly #header: PropsHeader = new PropsHeader();
   readonly #flying: InFlight = new InFlight();
   readonly #held: Queue<Publish> = new Queue();
+  readonly #windowOctets: number;
   readonly #inbox: string;
   readonly #replies: WireSubscription;
   readonly #tick: NodeJS.Timeout;
@@ -65,11 +70,14 @@ export class Publisher {
   /** The listener was told that the log has no leader. */
   #stalled: boolean = false;
   #stoppedAt = 0;
+  /** Sent below this number before the log lost its leader, as far as is known: not answered for much longer. */
+  #doubtful: { readonly below: number; readonly since: number } | undefined;
   #probeDelay = PROBE_MIN_MS;
   #probe: NodeJS.Timeout | undefined;
 
   constructor(options: PublisherOptions) {
     this.#options = options;
+    this.#windowOctets = options.windowOctets ?? WINDOW_OCTETS;
     // Short, for it is written and parsed with every message.
     this.#inbox = `${options.inboxPrefix}.${randomBytes(6).toString("base64url")}.`;
     this.#replies = options.link.wire.subscribe(
@@ -114,6 +122,18 @@ export class Publisher {
     this.#flush();
   }
 
+<<<<<<< HEAD
+  /** The server does not permit this login the oldest publish to that subject: it drops it, and answers nothing else. */
+  denied(subject: string): void {
+    const publish = this.#flying.oldestOn(subject);
+    if (publish !== undefined) this.#settled(publish, publish.number, "denied");
+=======
+  /** Another server leads the log: what the last one was sent and has not answered is unknown after a moment. */
+  elected(): void {
+    this.#doubt();
+>>>>>>> main
+  }
+
   close(): void {
     clearInterval(this.#tick);
     clearTimeout(this.#probe);
@@ -125,7 +145,7 @@ export class Publisher {
   }
 
   #isWindowFull(part: number): boolean {
-    return this.#flying.count >= WINDOW_MESSAGES * part || this.#flying.octets >= WINDOW_OCTETS * part;
+    return this.#flying.count >= WINDOW_MESSAGES * part || this.#flying.octets >= this.#windowOctets * part;
   }
 
   #send(publish: Publish): void {
@@ -172,7 +192,7 @@ export class Publisher {
 
   #answer(publish: Publish, outcome: PublishOutcome): void {
     this.#flying.remove(publish);
-    publish.sink.published(publish.tag, outcome);
+    publish.sink.published(publish.tag, outcome, publish.subject);
   }
 
   #stall(publish: Publish, why: string): void {
@@ -186,6 +206,7 @@ export class Publisher {
       this.#options.log.warn({}, `publishes are held: the log answers ${why}`);
       this.#stalled = true;
       this.#options.listener.stalled(true);
+      this.#doubt();
     }
     this.#allAnswered();
   }
@@ -210,8 +231,14 @@ export class Publisher {
       this.#probe = undefined;
       this.#probeDelay = Math.min(this.#probeDelay * 2, PROBE_MAX_MS);
       const first = this.#state === "stalled" && this.#flying.count === 0 ? this.#held.shift() : undefined;
-      if (first !== undefined) this.#send(first);
+      if (first === undefined) return;
+      this.#send(first);
+      this.#doubt();
     }, this.#probeDelay);
+  }
+
+  #doubt(): void {
+    if (this.#flying.count > 0) this.#doubtful = { below: this.#flying.next, since: Date.now() };
   }
 
   /** Stored while stalled: there is a leader. */
@@ -250,6 +277,13 @@ export class Publisher {
         this.#flow();
         this.#flush();
       }
+    }
+    const doubtful = this.#doubtful;
+    if (doubtful !== undefined && now - doubtful.since > LAST_ANSWER_MS) {
+      this.#doubtful = undefined;
+      this.#giveUp(doubtful.below);
+      this.#allAnswered();
+      this.#flush();
     }
     this.#marks.push({ at: now, number: this.#flying.next });
     const mark = this.#marks[0];

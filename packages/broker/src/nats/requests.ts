@@ -23,8 +23,9 @@ export interface RequestsOptions {
 }
 
 const RETRY_MS = 100;
-/** One attempt of a read. */
-const ATTEMPT_MS = 5_000;
+/** The first attempt of a read, and the longest: what was asked of a server that has just died is soon asked again. */
+const FIRST_ATTEMPT_MS = 1_500;
+const LONGEST_ATTEMPT_MS = 5_000;
 
 export class Requests {
   readonly #link: Link;
@@ -54,9 +55,9 @@ export class Requests {
   /** Reads: safe to ask again, so it is, until the read timeout. Throws {@link BusError}. */
   async read<T>(verb: string, body?: object, timeout: number = this.#options.readTimeout): Promise<T> {
     const deadline = Date.now() + timeout;
-    for (;;) {
+    for (let attempt = FIRST_ATTEMPT_MS; ; attempt = Math.min(attempt * 2, LONGEST_ATTEMPT_MS)) {
       try {
-        return await this.#once<T>(verb, body, Math.min(deadline, Date.now() + ATTEMPT_MS));
+        return await this.#once<T>(verb, body, Math.min(deadline, Date.now() + attempt));
       } catch (error) {
         if (!(error instanceof BusError) || !(error.timeout || isTransient(error.code))) throw error;
         if (Date.now() + RETRY_MS >= deadline) throw error;

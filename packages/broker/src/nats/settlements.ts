@@ -72,13 +72,14 @@ export class Settlements {
     this.settle(toAckSubject(this.#stream, queue, sequence, deliverySequence), how);
   }
 
-  /** The bus answers this one after all that were sent before it. */
-  async settled(queue: string): Promise<void> {
+  /** The bus answers this one after all that were sent before it; resolves to whether it did so at once. */
+  async settled(queue: string): Promise<boolean> {
     const subject = toAckSubject(this.#stream, queue, NEVER_PENDING, 1);
     const deadline = Date.now() + this.#timeout;
-    while (!(await this.#requests.answered(subject, "+WPI", ATTEMPT_MS))) {
+    for (let isFirst = true; ; isFirst = false) {
+      if (await this.#requests.answered(subject, "+WPI", ATTEMPT_MS)) return isFirst;
       // A cursor that is not there answers nothing, and has nothing to settle.
-      if (await this.#gone(queue)) return;
+      if (await this.#gone(queue)) return true;
       if (Date.now() >= deadline) throw new BusError(`settlements of ${queue}: no answer`, { code: 0, timeout: true });
     }
   }

@@ -10,13 +10,11 @@ import type { Transport } from "../amqp091/transport.ts";
 export const LAST_WORDS = 2000;
 
 export class SocketTransport implements Transport {
-  readonly address: string;
   readonly remote: string;
   #socket: Socket;
 
   constructor(socket: Socket) {
     this.#socket = socket;
-    this.address = socket.remoteAddress ?? "";
     this.remote = `${socket.remoteAddress}:${socket.remotePort}`;
   }
 

@@ -4,14 +4,16 @@ import { describe, expect, it } from "vitest";
 import { Confirms } from "../../src/amqp091/confirms.ts";
 import type { PublishOutcome } from "../../src/core/bus.ts";
 
-function ledger(): { confirms: Confirms; said: [number, boolean][]; lost: PublishOutcome[] } {
+function ledger(): { confirms: Confirms; said: [number, boolean][]; lost: PublishOutcome[]; denied: string[] } {
   const said: [number, boolean][] = [];
   const lost: PublishOutcome[] = [];
+  const denied: string[] = [];
   const confirms = new Confirms({
     confirmed: (tag, stored) => said.push([tag, stored]),
     lost: (outcome) => lost.push(outcome),
+    denied: (subject) => denied.push(subject),
   });
-  return { confirms, said, lost };
+  return { confirms, said, lost, denied };
 }
 
 const outcome = fc.constantFrom<PublishOutcome | "returned">(
@@ -91,5 +93,20 @@ describe("Confirms", () => {
     await wait;
     expect(settled).toBe(true);
     expect(confirms.outstanding).toBe(1);
+  });
+
+  it("what the bus does not permit is nacked, in its turn, and told with its subject", () => {
+    const { confirms, said, lost, denied } = ledger();
+    confirms.select();
+    const [first, second] = [confirms.open(), confirms.open()];
+    confirms.published(second, "denied", "amqp.x.k");
+    expect(said).toEqual([]);
+    expect(denied).toEqual(["amqp.x.k"]);
+    confirms.published(first, "stored");
+    expect(said).toEqual([
+      [1, true],
+      [2, false],
+    ]);
+    expect(lost).toEqual([]);
   });
 });

@@ -1,9 +1,11 @@
 // A connection without a socket: a transport that keeps what is written, and verbs that find nothing.
 // For what a connection does with a peer's octets. What queues do is tested on a real bus.
 import { decodeMethod, FrameDecoder, FrameType, type Method, methodFrame, PROTOCOL_HEADER } from "@amqp/codec";
+import { Census } from "../../src/amqp091/census.ts";
 import type { Connection } from "../../src/amqp091/connection.ts";
 import { Connections } from "../../src/amqp091/connections.ts";
 import { DEFAULT_LIMITS, type Limits } from "../../src/amqp091/limits.ts";
+import { Suspicion } from "../../src/amqp091/suspicion.ts";
 import type { Transport } from "../../src/amqp091/transport.ts";
 import { AnonymousDoorkeeper } from "../../src/auth/anonymous.ts";
 import type { Verbs } from "../../src/core/verbs.ts";
@@ -39,6 +41,7 @@ export function quietVerbs(): Verbs {
     purgeQueue: noQueue,
     bind: async (_, bindings) => ({ done: bindings.length, refusal: undefined }),
     unbind: async () => undefined,
+    size: { queues: 0, bindings: 0 },
     topologyVersion: 1,
     route: (exchange, routingKey) =>
       exchange === ""
@@ -80,6 +83,8 @@ export class Peer implements Transport {
         version: "1.2.3",
         clusterName: "test",
         accepting: quiet,
+        census: new Census(),
+        suspicion: new Suspicion(0),
       });
     const connections = beside?.connection.connections ?? own();
     const connection = connections.accept(this);

@@ -78,6 +78,25 @@ describe("a process that died", () => {
     await next.close();
   });
 
+  it("flags it also where whoever gave it out is gone before another replica comes", async () => {
+    const first = site.cursor(name);
+    const [before, after] = [new Client(3), new Client(10)];
+    await site.publish(subject(), 5);
+    first.subscribe(before, acknowledged(before));
+    await until(() => before.got.length === 3);
+    await site.crash();
+    await until(() => (site.topology.queue(name)?.suspect ?? 0) > 0);
+    site.abandon(first);
+    const next = site.cursor(name);
+    next.subscribe(after, acknowledged(after));
+    await next.sweep();
+    await until(() => after.got.length === 5);
+    const flagged = after.got.filter(({ redelivered }) => redelivered).map(numberOf);
+    expect(flagged.sort((a, b) => a - b)).toEqual(numbers(3));
+    after.ackAll();
+    await next.close();
+  });
+
   it("spares what other replicas hold", async () => {
     await site.publish(subject(), 5);
     const other = new Client(3);

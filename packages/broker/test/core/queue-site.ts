@@ -224,6 +224,10 @@ export class Site {
         await cursor.sweep();
         return cursor.written;
       },
+      doubt: async (queue, suspect) => {
+        const record = this.topology.queue(queue);
+        if (record !== undefined) await this.topology.updateQueue(record, { suspect });
+      },
       ...options,
     });
     this.#cursors.add(cursor);

@@ -3,14 +3,13 @@
  * writes, of each change, and again where the next one dies after the first write of its own. One that was only cut off
  * there, and goes on when another one leads, writes nothing more.
  */
-import { openBucket, Topology } from "@amqp/topology";
-import { connect } from "@nats-io/transport-node";
 import { describe, type ExpectStatic, test, vi } from "vitest";
 import { NatsServer } from "../../../topology/test/nats-server.ts";
 import type { Broker } from "../../src/core/broker.ts";
 import type { Session } from "../../src/core/verbs.ts";
 import { Mortality } from "./mortal.ts";
 import { drain, exchangeSpec, openRig, publish, queueSpec, type Rig } from "./rig.ts";
+import { eventually, NAMES, whole } from "./whole.ts";
 
 // Most of the time of each is waiting for leases to end.
 vi.setConfig({ maxConcurrency: 12 });
@@ -148,60 +147,6 @@ const CHANGES: Readonly<Record<string, Change>> = {
 
 /** The longest that the topology may stand still, milliseconds. */
 const STALL = 10_000;
-const NAMES = { queues: ["q", "r"], exchanges: ["x", "y"] };
-
-/** Every record is ready and of the present life, and the cursors are what the records say. */
-async function whole(url: string, rig: Rig, expect: ExpectStatic): Promise<void> {
-  const connection = await connect({ servers: url });
-  const lost = (error: Error): never => {
-    throw error;
-  };
-  const topology = await Topology.open(await openBucket(connection, { name: "amqp" }), { root: "amqp", lost });
-  const seen = async () => {
-    await topology.fence();
-    const queues = [...topology.queues()];
-    const states = [...queues, ...topology.exchanges()].map(({ name, state }) => ({ name, state }));
-    const bindings = [...NAMES.queues.flatMap((name) => topology.bindingsOf(name))];
-    const voided = bindings.flatMap(({ queue, exchange, key, intervals }) =>
-      intervals.every(({ queueId }) => queueId === topology.queue(queue)?.id) ? [] : [{ queue, exchange, key }],
-    );
-    const standing = bindings.flatMap(({ queue, exchange, key, intervals }) =>
-      intervals.some(({ until, exchangeId }) => until === undefined && exchangeId !== topology.exchange(exchange)?.id)
-        ? [{ queue, exchange, key }]
-        : [],
-    );
-    const spell = (one: { queue: string; queueId: number; filters: readonly string[] }): string =>
-      JSON.stringify([one.queue, one.queueId, [...one.filters].sort()]);
-    return {
-      unfinished: states.filter(({ state }) => state !== "ready"),
-      voided,
-      standing,
-      cursors: (await rig.bus.cursors()).map(spell).sort(),
-      records: queues
-        .map(({ name, id }) => spell({ queue: name, queueId: id, filters: topology.filters(name) }))
-        .sort(),
-    };
-  };
-  try {
-    const end = async (): Promise<object> => {
-      const { cursors, records, ...rest } = await seen();
-      return { ...rest, differ: JSON.stringify(cursors) === JSON.stringify(records) ? [] : { cursors, records } };
-    };
-    await eventually(expect, end, { unfinished: [], voided: [], standing: [], differ: [] });
-  } finally {
-    await topology.close();
-    await connection.close();
-  }
-}
-
-/** What it must come to within five seconds. */
-async function eventually(expect: ExpectStatic, read: () => Promise<unknown>, wanted: unknown): Promise<void> {
-  const end = performance.now() + 5000;
-  let seen = await read();
-  for (; JSON.stringify(seen) !== JSON.stringify(wanted) && performance.now() < end; seen = await read())
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  expect(seen).toEqual(wanted);
-}
 
 /** The change with a leader that lives; resolves to its writes. */
 async function writesOf({ before, change }: Change, expect: ExpectStatic): Promise<readonly string[]> {

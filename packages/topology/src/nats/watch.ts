@@ -17,6 +17,7 @@
 import { AckPolicy, DeliverPolicy, type JetStreamManager, ReplayPolicy } from "@nats-io/jetstream";
 import { createInbox, type Msg, type NatsConnection, nanos, nuid, type Subscription } from "@nats-io/nats-core";
 import type { BucketListener, Watch } from "../bucket.ts";
+import { latestRevision } from "../fence.ts";
 import { ERROR, isGone, positionOf } from "./api.ts";
 import { Waiters } from "./waiters.ts";
 
@@ -105,10 +106,10 @@ export class BucketWatch implements Watch {
   /** Makes this generation's consumer, which replays the latest entry of every key and goes on from there. */
   async #open(generation: number): Promise<void> {
     const { connection, manager, stream, prefix } = this.#bucket;
-    const last = await this.#bucket.lastRevision();
+    const { reached } = this.#waiters;
+    const last = await latestRevision(() => this.#bucket.lastRevision(), reached);
     if (generation !== this.#generation) return;
     // What was answered from revisions that no longer exist cannot be taken back: fail closed (HIP §5).
-    const { reached } = this.#waiters;
     if (last < reached) throw new BucketGone(`the bucket went back from revision ${reached} to ${last}`);
     const inbox = createInbox();
     this.#delivered = 0;

@@ -5,6 +5,7 @@
  * and each is taken in its state only.
  */
 
+import { setTimeout as sleep } from "node:timers/promises";
 import type { FieldTable, FieldValue, Method } from "@amqp/codec";
 import { type Admission, isRefused, type Refused } from "../../core/doorkeeper.ts";
 import { isRefusal, type Refusal, refuse } from "../../refusals.ts";
@@ -13,6 +14,8 @@ import type { Connection } from "../connection.ts";
 import type { Handlers, Outcome } from "../handler.ts";
 import { MECHANISMS, readLogin } from "../login.ts";
 import { checkTuning } from "../tune.ts";
+
+const GONE: Refused = { refused: "it went away" };
 
 /** Advertised only where honoured (HIP §4.1; issue, Handshake). */
 const CAPABILITIES = [
@@ -56,7 +59,11 @@ const CONNECTION: Handlers<"connection", Connection> = {
       return undefined;
     };
     if (login === undefined) return decided({ refused: "this mechanism is not offered" });
-    const answer = connection.connections.doorkeeper.admit({ ...login, mechanism, peer: connection.remote });
+    const { doorkeeper, suspicion } = connection.connections;
+    const ask = () => doorkeeper.admit({ ...login, mechanism, peer: connection.remote });
+    const wait = suspicion.wait(connection.origin, performance.now(), connection.limits.handshake / 2);
+    if (wait === undefined) return decided({ refused: "too many logins from its address failed: it has to wait" });
+    const answer = wait === 0 ? ask() : sleep(wait).then(() => (connection.state === "authenticating" ? ask() : GONE));
     return answer instanceof Promise ? answer.then(decided) : decided(answer);
   },
 
@@ -72,9 +79,7 @@ const CONNECTION: Handlers<"connection", Connection> = {
   "connection.open": (connection, { virtualHost }) => {
     if (connection.state !== "opening") return unexpected(connection);
     if (!connection.identity.owns(virtualHost)) return refuse("no-vhost", { wanted: virtualHost });
-    const refusal = connection.connections.forOpen();
-    if (refusal === undefined) connection.opened();
-    return refusal;
+    return connection.open();
   },
 
   "connection.close": (connection, { replyCode, replyText }) => {

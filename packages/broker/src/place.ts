@@ -1,0 +1,124 @@
+/**
+ * A place on the bus where a broker is opened: all of a stream and a bucket, a namespace's part of them, or one login's
+ * seat beside others.
+ *
+ * Responsibilities: what every opening does in the same way. Used by: open, open-accounts. Separate because they differ
+ * in who may come in, and not in what a broker needs.
+ */
+import { peekProperty } from "@amqp/codec";
+import { Broker, type BrokerOptions } from "./core/broker.ts";
+import type { BusListeners } from "./core/bus-listeners.ts";
+import type { Doorkeeper } from "./core/doorkeeper.ts";
+import { Health } from "./core/health.ts";
+import type { Log } from "./core/log.ts";
+import { type Listening, type ListenOptions, Server } from "./server.ts";
+
+/** How stream and bucket are kept, and how long the bus may be away. */
+export interface PlaceOptions {
+  /** The stream's name; `AMQP` by default. */
+  readonly stream?: string;
+  /** The key-value bucket's name; `amqp` by default. */
+  readonly bucket?: string;
+  /** Replicas of stream and bucket on a NATS cluster; by default 1 of new ones, and existing ones keep theirs. */
+  readonly replicas?: number;
+  /** Octets that the stream may take; unlimited by default. When full, publishes are refused, nothing is dropped. */
+  readonly maxBytes?: number;
+  readonly domain?: string;
+  /** Milliseconds that the bus may be away before connections are closed; 30,000 by default. */
+  readonly busTimeout?: number;
+  readonly log: Log;
+}
+
+export interface BrokerHandle {
+  /** Opens a port; rejects where it is taken. */
+  listen(options: ListenOptions): Promise<Listening>;
+  /** Stops accepting, closes every connection with 320 and `reason`, requeues what they held, leaves the bus clean. */
+  close(reason?: string): Promise<void>;
+  /**
+   * Resolves when the topology cannot be followed any more (its bucket was deleted or set back): clients are disconnected
+   * and the ports closed by then. Close it, and open another one.
+   */
+  readonly lost: Promise<Error>;
+}
+
+export interface Place extends Omit<BrokerOptions, "health" | "expirationOf"> {
+  readonly listener: BusListeners;
+  readonly busTimeout: number;
+}
+
+/** A broker that is told of the bus for as long as it is there. */
+export interface Placed {
+  readonly broker: Broker;
+  readonly health: Health;
+  /** Never rejects. */
+  close(): Promise<void>;
+}
+
+export async function openPlace(place: Place): Promise<Placed> {
+  const { listener, log, busTimeout } = place;
+  const health = new Health(log, busTimeout);
+  listener.join(health);
+  const end = (): void => listener.leave(health);
+  const broker = await Broker.open({ ...place, health, expirationOf }).catch((error: unknown) => {
+    end();
+    throw error;
+  });
+  return {
+    broker,
+    health,
+    close: async () => {
+      await broker.close();
+      end();
+    },
+  };
+}
+
+/** A promise of what cannot be served any more, and who is told of it. */
+export function losing(): { readonly lost: Promise<Error>; readonly lose: (error: Error) => void } {
+  let lose: (error: Error) => void = () => undefined;
+  const lost = new Promise<Error>((resolve) => {
+    lose = resolve;
+  });
+  return { lost, lose };
+}
+
+/** The ports behind that doorkeeper; `close` closes what is behind them. */
+export function handleOf(
+  doorkeeper: Doorkeeper,
+  log: Log,
+  lost: Promise<Error>,
+  close: () => Promise<void>,
+): BrokerHandle {
+  const server = new Server(doorkeeper, log);
+  return {
+    listen: (where) => server.listen(where),
+    lost,
+    close: async (reason = "the broker is stopping") => {
+      await server.close(reason);
+      await close();
+    },
+  };
+}
+
+/** Says of every line whose it is. */
+export function logOf(log: Log, whose: object): Log {
+  return {
+    debug: (fields, text) => log.debug({ ...whose, ...fields }, text),
+    info: (fields, text) => log.info({ ...whose, ...fields }, text),
+    warn: (fields, text) => log.warn({ ...whose, ...fields }, text),
+    error: (fields, text) => log.error({ ...whose, ...fields }, text),
+  };
+}
+
+/** The `expiration` property in milliseconds; checked at publish, so what is no number came from elsewhere. */
+function expirationOf(properties: Uint8Array): number | undefined {
+  let text: string | undefined;
+  try {
+    text = peekProperty(properties, "expiration");
+  } catch {
+    return undefined; // a native publisher's, and no properties at all
+  }
+  if (text === undefined) return undefined;
+  const milliseconds = Number(text);
+  return Number.isFinite(milliseconds) && milliseconds >= 0 ? milliseconds : undefined;
+}
