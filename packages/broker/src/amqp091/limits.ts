@@ -20,7 +20,7 @@ export interface Limits {
   readonly laneOctets: number;
   /** Octets of bodies announced and not complete, over all channels of a connection; beyond it 506. */
   readonly assembling: number;
-  /** Unsent octets above which no delivery is handed to the socket. */
+  /** Unsent octets above which no delivery is asked for; above 16 times of it none is handed to the socket. */
   readonly unsentDeliveries: number;
   /** Unsent octets above which commands wait and the socket is not read. */
   readonly unsent: number;

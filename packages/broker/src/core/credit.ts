@@ -13,6 +13,7 @@ export interface CreditWaiter {
 
 export class Credit {
   #left: number;
+  #paused: boolean = false;
   readonly #waiters: Set<CreditWaiter> = new Set<CreditWaiter>();
 
   constructor(initial: number) {
@@ -24,6 +25,22 @@ export class Credit {
     return this.#left;
   }
 
+  /** Deliveries that are to be asked for now: as {@link left}, and none while it is paused. */
+  get wanted(): number {
+    return this.#paused ? 0 : this.#left;
+  }
+
+  /** Nothing more is to be asked for; what was asked for may still go out, as far as there is credit. */
+  pause(): void {
+    this.#paused = true;
+  }
+
+  /** Ends {@link pause}, where there was one, and grants so many. */
+  resume(count: number): void {
+    this.#paused = false;
+    this.grant(count);
+  }
+
   /** One delivery goes out. The caller saw `left > 0` in this same turn. */
   take(): void {
     this.#left--;
@@ -32,7 +49,7 @@ export class Credit {
   /** `count` more may go out (fewer where negative). Wakes the subscriptions bounded by it. */
   grant(count: number): void {
     this.#left += count;
-    if (count > 0 && this.#left > 0) for (const waiter of this.#waiters) waiter.credited();
+    if (count >= 0 && this.wanted > 0) for (const waiter of this.#waiters) waiter.credited();
   }
 
   join(waiter: CreditWaiter): void {

@@ -64,7 +64,7 @@ export class Dealing implements Puller, SieveSink, Settler {
 
   get room(): number {
     // What waits behind a fence has come for some of that credit already.
-    return Math.max(0, this.subscriptions.room - this.sieve.waiting);
+    return Math.max(0, this.subscriptions.wanted - this.sieve.waiting);
   }
 
   /** The queue is gone: what still comes is nobody's. */

@@ -9,6 +9,8 @@
 export interface Member {
   /** How many it can take now. */
   readonly room: number;
+  /** How many are to be asked for it: at most its room. */
+  readonly wanted: number;
 }
 
 export class RoundRobin<T extends Member> {
@@ -21,14 +23,14 @@ export class RoundRobin<T extends Member> {
     return this.#ring.length + this.#resting.size;
   }
 
-  /** What all members can take together. */
-  get room(): number {
-    let room = 0;
+  /** What is to be asked for all members together. */
+  get wanted(): number {
+    let wanted = 0;
     for (const member of this.#ring) {
-      const own = member.room;
-      if (own > 0) room += own;
+      const own = member.wanted;
+      if (own > 0) wanted += own;
     }
-    return room;
+    return wanted;
   }
 
   /** Joins at the end: everybody else has a turn first. */

@@ -32,6 +32,13 @@ export class LocalSubscription implements CreditWaiter, Member {
     return room;
   }
 
+  /** How many deliveries are to be asked for it. */
+  get wanted(): number {
+    let wanted = Number.MAX_SAFE_INTEGER;
+    for (const credit of this.#credits) if (credit.wanted < wanted) wanted = credit.wanted;
+    return wanted;
+  }
+
   /** One delivery goes to it. */
   take(): void {
     for (const credit of this.#credits) credit.take();

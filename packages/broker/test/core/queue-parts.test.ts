@@ -10,6 +10,7 @@ import { RoundRobin } from "../../src/core/round-robin.ts";
 interface Taker {
   readonly id: number;
   room: number;
+  readonly wanted: number;
 }
 
 describe("RoundRobin", () => {
@@ -17,7 +18,7 @@ describe("RoundRobin", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 20 }), fc.integer({ min: 1, max: 5 }), (count, rounds) => {
         const ring = new RoundRobin<Taker>();
-        for (let id = 0; id < count; id++) ring.add({ id, room: 1_000 });
+        for (let id = 0; id < count; id++) ring.add({ id, room: 1_000, wanted: 1_000 });
         for (let round = 0; round < rounds; round++) {
           expect(Array.from({ length: count }, () => ring.next()?.id).sort((a = 0, b = 0) => a - b)).toEqual(
             Array.from({ length: count }, (_, id) => id),
@@ -40,7 +41,13 @@ describe("RoundRobin", () => {
         for (const { what, who, room } of steps) {
           const member = members.get(who);
           if (what === "add" && member === undefined) {
-            const added = { id: who, room };
+            const added = {
+              id: who,
+              room,
+              get wanted(): number {
+                return this.room;
+              },
+            };
             members.set(who, added);
             ring.add(added);
           } else if (what === "remove" && member !== undefined) {
@@ -62,7 +69,7 @@ describe("RoundRobin", () => {
           }
           expect(ring.size).toBe(members.size);
           expect(new Set(ring)).toEqual(new Set(members.values()));
-          expect(ring.room).toBe([...members.values()].reduce((sum, each) => sum + Math.max(0, each.room), 0));
+          expect(ring.wanted).toBe([...members.values()].reduce((sum, each) => sum + Math.max(0, each.room), 0));
         }
       }),
     );
