@@ -7,11 +7,12 @@
  */
 import { peekProperty } from "@amqp/codec";
 import type { Counters } from "./amqp091/census.ts";
-import { Broker, type BrokerOptions } from "./core/broker.ts";
+import { Broker } from "./core/broker.ts";
 import type { BusListeners } from "./core/bus-listeners.ts";
 import type { Doorkeeper } from "./core/doorkeeper.ts";
 import { Health } from "./core/health.ts";
 import type { Log } from "./core/log.ts";
+import type { ReplicaOptions } from "./core/replica.ts";
 import { type Listening, type ListenOptions, Server } from "./server.ts";
 
 /** How stream and bucket are kept, and how long the bus may be away. */
@@ -46,7 +47,7 @@ export interface BrokerHandle {
   readonly lost: Promise<Error>;
 }
 
-export interface Place extends Omit<BrokerOptions, "health" | "expirationOf"> {
+export interface Place extends Omit<ReplicaOptions, "health" | "expirationOf"> {
   readonly listener: BusListeners;
   readonly busTimeout: number;
 }
