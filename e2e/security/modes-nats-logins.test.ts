@@ -20,7 +20,9 @@ async function start(conf: string, accounts: object): Promise<Gateway> {
   const path = join(folder, `${Date.now()}.json`);
   writeFileSync(path, JSON.stringify(accounts));
   const nats = await startNats({ conf });
-  return startGateway({ env: { NATS_URL: nats.url, AMQP_AUTH: "nats", AMQP_NATS_ACCOUNTS: path } });
+  return startGateway({
+    env: { NATS_URL: nats.url, AMQP_AUTH: "nats", AMQP_NATS_ACCOUNTS: path, AMQP_LOGIN_DELAY: "0" },
+  });
 }
 
 describe("a user's JWT and its seed", () => {
