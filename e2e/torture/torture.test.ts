@@ -7,7 +7,7 @@ import { report, type TortureOptions, torture } from "./run.ts";
 /** Ones that have found something while this was built. */
 const SEEDS = [1, 100, 101, 102] as const;
 
-const seconds = Number(process.env.AMQP_TORTURE_SECONDS ?? 40);
+const seconds = Number(process.env.AMQP_TORTURE_SECONDS ?? 30);
 
 afterAll(releaseAll);
 

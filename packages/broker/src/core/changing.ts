@@ -88,7 +88,7 @@ export class Changing implements Changes {
     return undefined;
   }
 
-  consume({
+  async consume({
     asker,
     queue,
     exclusive,
@@ -97,6 +97,7 @@ export class Changing implements Changes {
     readonly queue: string;
     readonly exclusive: boolean;
   }): Promise<Done> {
+    await this.#sweeper.over(queue);
     return this.#queues.consume(asker, queue, exclusive);
   }
 

@@ -55,7 +55,14 @@ export class Sweeper {
     await Promise.all(Array.from({ length: AT_ONCE }, worker));
   }
 
+  /** Resolves when the sweep of that queue that runs is over: it knows nothing of whoever comes meanwhile. */
+  async over(name: string): Promise<void> {
+    await this.#running.get(name)?.catch(() => undefined);
+  }
+
   async #sweep(name: string): Promise<number> {
+    // A replica that this mirror has not seen yet may hold something too.
+    await this.#core.topology.fence();
     const queue = await readyQueue(this.#core, name);
     if (queue === undefined) return 0;
     const { fleet, bus, leadership } = this.#core;

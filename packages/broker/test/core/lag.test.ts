@@ -2,11 +2,15 @@
  * One replica's mirror is 50 ms late: no answer may show it. What was answered anywhere holds everywhere at once, and
  * what is published around a bind and an unbind is where AMQP puts it, whoever publishes, binds and consumes.
  */
+
+import { LEADER_KEY, openBucket } from "@amqp/topology";
+import { connect } from "@nats-io/transport-node";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { NatsServer } from "../../../topology/test/nats-server.ts";
 import type { Broker } from "../../src/core/broker.ts";
 import type { Delivery } from "../../src/core/message.ts";
 import type { Session } from "../../src/core/verbs.ts";
+import { NatsPeers } from "../../src/nats/peers.ts";
 import { isRefusal } from "../../src/refusals.ts";
 import { late } from "./late.ts";
 import { drain, exchangeSpec, openRig, publish, queueSpec, type Rig, Taker } from "./rig.ts";
@@ -117,3 +121,22 @@ describe.each([
     expect(await drain(...at(1), "r")).toHaveLength(180);
   }, 60_000);
 });
+
+test("a sweep spares what a replica holds that the leader's mirror has not seen yet", async () => {
+  const leader = await openRig(server.url, { bucket: (bucket) => late(bucket, 1_500) });
+  const session = leader.broker.openSession();
+  await leader.broker.declareQueue(session, queueSpec("q"));
+  for (let n = 0; n < 5; n++) await publish(leader.broker, "", "q", `${n}`);
+  const fresh = await openRig(server.url);
+  const taker = await Taker.on(fresh.broker, fresh.broker.openSession(), "q", 5);
+  const connection = await connect({ servers: server.url });
+  const { value } = await (await openBucket(connection)).read(LEADER_KEY);
+  const { replica } = JSON.parse(Buffer.from(value ?? []).toString()) as { replica: string };
+  await expect.poll(() => taker.deliveries.length).toBe(5);
+  await new NatsPeers(connection, "amqp").ask(replica, "lead.sweep", { queue: "q" }, 10_000);
+  expect(await drain(leader.broker, session, "q")).toEqual([]);
+  for (const delivery of taker.deliveries) delivery.settle("complete");
+  await leader.broker.deleteQueue(session, "q", { ifUnused: false, ifEmpty: false });
+  await connection.close();
+  for (const rig of [fresh, leader]) await rig.close();
+}, 60_000);
