@@ -2,7 +2,7 @@
 // go with auto-delete queues and bindings, and connections that open and end in every way. Separate from soak.ts, which
 // watches what all of this costs; here nothing is measured but how much was done.
 import { setTimeout as sleep } from "node:timers/promises";
-import type { FieldsOf } from "@amqp/codec";
+import type { FieldsInput, FieldsOf, MethodName } from "@amqp/codec";
 import { Peer, type PeerListener } from "../torture/peer.ts";
 import type { Random } from "../torture/random.ts";
 
@@ -34,16 +34,16 @@ type Delivered = NonNullable<PeerListener["delivered"]>;
 /** Declares what lasts. */
 export async function prepare(site: Site, random: Random): Promise<void> {
   const peer = await connect(site, random, {});
-  await must(peer.ask(1, "exchange.declare", { exchange: EXCHANGE, type: "topic", durable: true }));
-  for (const queue of [...STEADY, RPC]) await must(peer.ask(1, "queue.declare", { queue, durable: true }));
+  await must(peer, "exchange.declare", { exchange: EXCHANGE, type: "topic", durable: true });
+  for (const queue of [...STEADY, RPC]) await must(peer, "queue.declare", { queue, durable: true });
   await closed(peer);
 }
 
 /** Deletes it again. */
 export async function clear(site: Site, random: Random): Promise<void> {
   const peer = await connect(site, random, {});
-  for (const queue of [...STEADY, RPC]) await must(peer.ask(1, "queue.delete", { queue }));
-  await must(peer.ask(1, "exchange.delete", { exchange: EXCHANGE }));
+  for (const queue of [...STEADY, RPC]) await must(peer, "queue.delete", { queue });
+  await must(peer, "exchange.delete", { exchange: EXCHANGE });
   await closed(peer);
 }
 
@@ -56,8 +56,8 @@ export async function steady(site: Site, random: Random, work: Work, queue: stri
       consumer.send(1, "basic.ack", { deliveryTag });
     },
   });
-  await must(consumer.ask(1, "basic.qos", { prefetchCount: 50 }));
-  await must(consumer.ask(1, "basic.consume", { queue, consumerTag: "t" }));
+  await must(consumer, "basic.qos", { prefetchCount: 50 });
+  await must(consumer, "basic.consume", { queue, consumerTag: "t" });
   const publisher = await connect(site, random, {
     confirmed: (_kind, tag, multiple) => {
       const count = multiple ? tag - confirmed : 1;
@@ -65,7 +65,7 @@ export async function steady(site: Site, random: Random, work: Work, queue: stri
       confirmed += count;
     },
   });
-  await must(publisher.ask(1, "confirm.select", {}));
+  await must(publisher, "confirm.select", {});
   while (!site.stopping.aborted) {
     const batch = random.integer(1, 20);
     for (let left = batch; left > 0; left--) {
@@ -94,8 +94,8 @@ export async function server(site: Site, random: Random): Promise<void> {
       peer.send(1, "basic.ack", { deliveryTag });
     },
   });
-  await must(peer.ask(1, "basic.qos", { prefetchCount: 20 }));
-  await must(peer.ask(1, "basic.consume", { queue: RPC, consumerTag: "t" }));
+  await must(peer, "basic.qos", { prefetchCount: 20 });
+  await must(peer, "basic.consume", { queue: RPC, consumerTag: "t" });
   await aborted(site);
   await closed(peer);
 }
@@ -106,10 +106,10 @@ export async function caller(site: Site, random: Random, work: Work): Promise<vo
     let answered: () => void = () => undefined;
     const peer = await connect(site, random, { delivered: () => answered() });
     work.connections++;
-    const declared = await must(peer.ask(1, "queue.declare", { exclusive: true }));
+    const declared = await must(peer, "queue.declare", { exclusive: true });
     const queue = String(declared.queue);
     work.queues++;
-    await must(peer.ask(1, "basic.consume", { queue, consumerTag: "t", noAck: true }));
+    await must(peer, "basic.consume", { queue, consumerTag: "t", noAck: true });
     for (let calls = random.integer(1, 10); calls > 0 && peer.isOpen; calls--) {
       const answer = new Promise<void>((resolve) => {
         answered = resolve;
@@ -134,21 +134,21 @@ export async function subscriber(site: Site, random: Random, work: Work, name: s
     const peer = await connect(site, random, { delivered });
     work.connections++;
     const queue = `${name}-${life}`;
-    await must(peer.ask(1, "queue.declare", { queue, autoDelete: true, durable: random.chance(0.5) }));
+    await must(peer, "queue.declare", { queue, autoDelete: true, durable: random.chance(0.5) });
     work.queues++;
     const keys = Array.from({ length: random.integer(1, 5) }, (_, n) => `${random.pick(["a", "b", "c"])}.${n}`);
     const at = { queue, exchange: EXCHANGE };
-    for (const routingKey of keys) await must(peer.ask(1, "queue.bind", { ...at, routingKey }));
-    await must(peer.ask(1, "basic.consume", { queue, consumerTag: "t" }));
+    for (const routingKey of keys) await must(peer, "queue.bind", { ...at, routingKey });
+    await must(peer, "basic.consume", { queue, consumerTag: "t" });
     for (let rounds = random.integer(1, 5); rounds > 0 && peer.isOpen; rounds--) {
       for (const routingKey of keys) peer.publish(1, { exchange: EXCHANGE, routingKey }, Buffer.from("x"));
       work.published += keys.length;
       await pause(site, random.integer(20, 300));
     }
     for (const routingKey of keys) {
-      if (random.chance(0.5)) await must(peer.ask(1, "queue.unbind", { ...at, routingKey }));
+      if (random.chance(0.5)) await must(peer, "queue.unbind", { ...at, routingKey });
     }
-    if (random.chance(0.5)) await must(peer.ask(1, "basic.cancel", { consumerTag: "t" }));
+    if (random.chance(0.5)) await must(peer, "basic.cancel", { consumerTag: "t" });
     await end(peer, random);
     await pause(site, random.integer(0, 200));
   }
@@ -160,14 +160,20 @@ async function connect(site: Site, random: Random, listener: PeerListener): Prom
   const port = site.portOf(gateway);
   const peer = port === undefined ? undefined : await Peer.open(port, gateway, listener);
   if (peer === undefined) throw new Error(`gateway ${gateway} does not answer`);
-  await must(peer.ask(1, "channel.open", {}));
+  await must(peer, "channel.open", {});
   return peer;
 }
 
-async function must(answer: ReturnType<Peer["ask"]>): Promise<Readonly<Record<string, unknown>>> {
-  const answered = await answer;
+/** Nothing is refused and nothing is lost in a soak. */
+async function must<N extends MethodName>(
+  peer: Peer,
+  name: N,
+  fields: Partial<FieldsInput<N>> = {},
+): Promise<Readonly<Record<string, unknown>>> {
+  const answered = await peer.ask(1, name, fields);
   if (answered.kind === "ok") return answered.fields;
-  throw new Error(answered.kind === "refused" ? answered.text : "the connection was lost");
+  const why = answered.kind === "refused" ? answered.text : (peer.reason?.text ?? "the connection was lost");
+  throw new Error(`${name} at gateway ${peer.gateway}: ${why}`);
 }
 
 /** As clients do: with a word, or without. */

@@ -27,6 +27,8 @@ export interface SoakResult {
 /** The first load: whatever is made once and kept (code, caches, subscriptions) is there after it. */
 const FIRST = 5_000;
 const SETTLED = 30_000;
+/** Lines of the gateways' logs that are told where the soak breaks. */
+const KEPT = 40;
 
 export async function soak({ seed, seconds, gateways = 2, tell }: SoakOptions): Promise<SoakResult> {
   const monitor = await freePort();
@@ -53,6 +55,9 @@ export async function soak({ seed, seconds, gateways = 2, tell }: SoakOptions): 
     await clear(site(AbortSignal.abort()), randomOf(seed, "clear"));
     const nothing: Counts = { ...before, consumers: [], keys: [] };
     return { work, memory, before, after, end: await settledCounts(counts, nothing) };
+  } catch (error) {
+    for (const { gateway, text } of processes.logs().slice(-KEPT)) tell?.(`gateway ${gateway}: ${text}`);
+    throw error;
   } finally {
     await processes.stop();
   }

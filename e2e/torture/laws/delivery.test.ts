@@ -33,16 +33,19 @@ describe("confirmed is delivered", () => {
     ["was not confirmed", (history: History) => history.publishes.splice(0, 1, publish({ outcome: "nacked" }))],
     [
       "was published while the bind was not answered",
-      (history) => history.publishes.splice(0, 1, publish({ sent: 309 })),
+      (history: History) => history.publishes.splice(0, 1, publish({ sent: 309 })),
     ],
-    ["was confirmed after an unbind was sent", (history) => history.operations.push(operation("unbind", 1_009, 1_500))],
-    ["matches no binding", (history) => history.publishes.splice(0, 1, publish({ routingKey: "b" }))],
-    ["may have gone with the queue", (history) => history.operations.push(operation("delete", 1_100, 1_110))],
+    [
+      "was confirmed after an unbind was sent",
+      (history: History) => history.operations.push(operation("unbind", 1_009, 1_500)),
+    ],
+    ["matches no binding", (history: History) => history.publishes.splice(0, 1, publish({ routingKey: "b" }))],
+    ["may have gone with the queue", (history: History) => history.operations.push(operation("delete", 1_100, 1_110))],
     [
       "may have gone with a queue of which nothing is known",
-      (history) => history.operations.push(unknown("delete", 400)),
+      (history: History) => history.operations.push(unknown("delete", 400)),
     ],
-    ["is in a queue that was not drained", (history) => history.drained.clear()],
+    ["is in a queue that was not drained", (history: History) => history.drained.clear()],
   ] as const)("is not broken where it %s", (_, change: (history: History) => unknown) => {
     expect(
       wrong((history) => {

@@ -16,13 +16,19 @@ describe("settled is not delivered again", () => {
 
   it.each([
     ["it was requeued", (history: History) => history.deliveries.splice(0, 1, delivery({ settlement: "requeue" }))],
-    ["nobody made sure", (history) => history.deliveries.splice(0, 1, { ...delivery(), syncedAt: Infinity })],
-    ["the bus was killed within a second", (history) => history.faults.push(fault("bus-kill", -1, 1_900, 2_500))],
-    ["its gateway was stopped meanwhile", (history) => history.faults.push(fault("gateway-stop", 1, 1_021, 1_025))],
-    ["its gateway's lease lapsed", (history) => history.faults.push(fault("lease-lapsed", 1, 1_035, 1_035))],
+    ["nobody made sure", (history: History) => history.deliveries.splice(0, 1, { ...delivery(), syncedAt: Infinity })],
+    [
+      "the bus was killed within a second",
+      (history: History) => history.faults.push(fault("bus-kill", -1, 1_900, 2_500)),
+    ],
+    [
+      "its gateway was stopped meanwhile",
+      (history: History) => history.faults.push(fault("gateway-stop", 1, 1_021, 1_025)),
+    ],
+    ["its gateway's lease lapsed", (history: History) => history.faults.push(fault("lease-lapsed", 1, 1_035, 1_035))],
     [
       "somebody else had been given it",
-      (history) => history.deliveries.push(delivery({ at: 1_025, redelivered: true, settlement: "requeue" })),
+      (history: History) => history.deliveries.push(delivery({ at: 1_025, redelivered: true, settlement: "requeue" })),
     ],
   ] as const)("is not broken where %s", (_, change: (history: History) => unknown) => {
     expect(

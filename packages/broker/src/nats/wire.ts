@@ -3,7 +3,7 @@
  *
  * Responsibilities: the port that publisher, pulls and settlements use, and the choice of who is behind it: the octets by
  * hand where the client lets us (hand-wire), else the client (client-wire). Used by: link.
- * Separate because a message through the client costs four times the hand-written octets (measured,
+ * Separate because the client costs several times what the octets by hand do (measured,
  * docs/performance.md), while connecting, TLS, authentication, reconnecting and pings are the client's and stay so.
  */
 import type { NatsConnection } from "@nats-io/nats-core";

@@ -256,6 +256,7 @@ describe("publishes", () => {
     const { bus } = opened;
     const outcomes = new Outcomes();
     server.freeze();
+    await sleep(100); // the signal takes a moment to reach every thread of a busy machine
     bus.publish("amqp._.x", NONE, [], outcomes, 1);
     await until(() => outcomes.of.size === 1, 6_000);
     server.thaw();
