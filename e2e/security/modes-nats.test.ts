@@ -47,6 +47,7 @@ beforeAll(async () => {
   writeFileSync(conf, block.slice(0, -1) + MORE);
   // An include is relative to the file that includes it: another folder beside this one.
   nats = await startNats({ conf: `include "../${basename(folder)}/users.conf"` });
+  // Refused logins are what is tested here: the address is not to be kept waiting for them.
   env = { NATS_URL: nats.url, AMQP_AUTH: "nats", AMQP_NATS_ACCOUNTS: accounts, AMQP_LOGIN_DELAY: "0" };
   gateway = await startGateway({ env });
 });

@@ -12,16 +12,23 @@ export class Processes {
   readonly nats: NatsServer;
   readonly #gateways: (Gateway | undefined)[] = [];
   readonly #faults: Fault[];
+  readonly #env: Readonly<Record<string, string>>;
   readonly #logs: { readonly gateway: number; readonly at: number; readonly text: string }[] = [];
   readonly #read: WeakMap<Gateway, number> = new WeakMap<Gateway, number>();
 
-  private constructor(nats: NatsServer, faults: Fault[]) {
+  private constructor(nats: NatsServer, faults: Fault[], env: Readonly<Record<string, string>>) {
     this.nats = nats;
     this.#faults = faults;
+    this.#env = env;
   }
 
-  static async start(count: number, faults: Fault[], conf = ""): Promise<Processes> {
-    const processes = new Processes(await startNats({ conf }), faults);
+  /** `conf`: lines of nats-server's configuration; `env`: added to the gateways' environment. */
+  static async start(
+    count: number,
+    faults: Fault[],
+    { conf = "", env = {} }: { readonly conf?: string; readonly env?: Readonly<Record<string, string>> } = {},
+  ): Promise<Processes> {
+    const processes = new Processes(await startNats({ conf }), faults, env);
     for (let gateway = 0; gateway < count; gateway++) await processes.#start(gateway);
     return processes;
   }
@@ -109,7 +116,7 @@ export class Processes {
   }
 
   async #start(number: number): Promise<void> {
-    const env = { NATS_URL: this.nats.url, LOG_LEVEL: "info" };
+    const env = { ...this.#env, NATS_URL: this.nats.url, LOG_LEVEL: "info" };
     for (let tries = 1; ; tries++) {
       try {
         this.#gateways[number] = await startGateway({ env, timeout: 40_000 });

@@ -77,12 +77,13 @@ export async function openBroker(options: OpenOptions): Promise<BrokerHandle> {
 
 /** A tenant's broker, over its part of the stream and the bucket. */
 async function openTenant(place: Place, peersOf: (org: string) => NatsPeers, namespace: Namespace): Promise<Tenant> {
-  const { org, root, keys } = namespace;
+  const { org, root, keys, cursors } = namespace;
   const { bus, bucket } = place;
   const log = logOf(place.log, { org });
   const { broker, close } = await openPlace({
     ...place,
     root,
+    cursors,
     bus: new NamespacedBus(bus, namespace),
     bucket: bucket.within(keys),
     peers: peersOf(org),

@@ -49,6 +49,8 @@ export interface BrokerHandle {
 
 export interface Place extends Omit<ReplicaOptions, "health" | "expirationOf"> {
   readonly listener: BusListeners;
+  /** What stands before its queues' names in cursor names; nothing where it is the whole bus. */
+  readonly cursors?: string;
   readonly busTimeout: number;
 }
 
@@ -61,9 +63,9 @@ export interface Placed {
 }
 
 export async function openPlace(place: Place): Promise<Placed> {
-  const { listener, log, busTimeout } = place;
+  const { listener, log, busTimeout, cursors } = place;
   const health = new Health(log, busTimeout);
-  listener.join(health);
+  listener.join(health, cursors);
   const end = (): void => listener.leave(health);
   const broker = await Broker.open({ ...place, health, expirationOf }).catch((error: unknown) => {
     end();
