@@ -213,7 +213,7 @@ describe("a binding is an interval", () => {
     for (const key of keys) channel.publish(exchange, key, Buffer.from(key));
     await channel.waitForConfirms();
     expect(await drain(channel, queue)).toEqual(keys);
-  }, 30_000);
+  }, 120_000);
 });
 
 describe("refusals", () => {
