@@ -75,7 +75,7 @@ export class Dealing implements Puller, SieveSink, Settler {
   /** A message of the shared pull. */
   arrived(message: Incoming, pull: Pull): void {
     if (message.attempts === 1 && message.sequence > this.#highestNew) this.#highestNew = message.sequence;
-    if (this.#ended || pull.isVoid || this.#held.renew(message)) return;
+    if (this.#ended || this.#held.renew(message) || pull.isVoid) return;
     this.sieve.pass(message, pull);
   }
 
@@ -117,7 +117,7 @@ export class Dealing implements Puller, SieveSink, Settler {
 
   inside(message: Incoming, pull: Pull): void {
     // Without the lease under which it was asked for nothing may be delivered or settled: whoever sweeps finds it.
-    if (this.#ended || pull.isVoid || this.#held.renew(message) || !this.#options.holdsLease()) return;
+    if (this.#ended || this.#held.renew(message) || pull.isVoid || !this.#options.holdsLease()) return;
     if (isExpired(message, this.#options, pull.waitingSince)) {
       this.#settling.finish(message);
       return;

@@ -51,7 +51,7 @@ export class Pull implements PullSink {
   refusesAll: boolean = false;
   /** The bus forgot what was asked for. */
   lost: boolean = false;
-  /** The lease lapsed: what was asked for under it may long be another replica's, whenever it comes. */
+  /** The lease lapsed, or the bus went: what was asked for before may long be another's, whenever it comes. */
   isVoid: boolean = false;
 
   constructor(pulling: Pulling, open: (sink: PullSink) => PullLine) {
@@ -150,8 +150,10 @@ export class Pulling {
     this.wanted();
   }
 
+  /** The bus is away: an ask that was on its way reaches it before anybody knows what it forgot meanwhile. */
   away(): void {
     this.#away = true;
+    if (this.#pull !== undefined) this.#pull.isVoid = true;
   }
 
   /** The lease lapsed: nothing is asked for until {@link back}, and what still comes is nobody's. */

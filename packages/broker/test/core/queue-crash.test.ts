@@ -171,6 +171,21 @@ describe("a bus that loses what it was asked", () => {
 });
 
 describe("a bus that died", () => {
+  it("is asked for nothing before it is known what it forgot: an ask that survived brings nobody anything", async () => {
+    const client = new Client(10);
+    cursor.subscribe(client, acknowledged(client));
+    await until(() => cursor.state === "pulling");
+    cursor.away();
+    await site.publish(subject(), 3);
+    await sleep(100);
+    expect(client.got).toEqual([]);
+    cursor.back(true);
+    await until(() => client.got.length === 3);
+    expect(client.numbers).toEqual(numbers(3));
+    client.ackAll();
+    await site.expectEmpty(name);
+  });
+
   it("is healed: held messages stay with their clients, put back ones come at once, none is lost or had twice", async () => {
     const client = new Client(30);
     cursor.subscribe(client, acknowledged(client));
