@@ -291,7 +291,7 @@ async function untilIn(user: string, password: string): Promise<void> {
       (connection) => connection.close().then(() => "in"),
       () => "out",
     );
-  await expect.poll(tried, { timeout: 10_000 }).toBe("in");
+  await expect.poll(tried, { timeout: 30_000 }).toBe("in");
 }
 
 describe("a user without the rights that every login needs", () => {
@@ -305,7 +305,7 @@ describe("a user without the rights that every login needs", () => {
       const connection = await dial({ user, pass: "bare" }).catch(() => undefined);
       return connection === undefined ? "out" : "in";
     };
-    await expect.poll(native, { timeout: 10_000 }).toBe("in");
+    await expect.poll(native, { timeout: 30_000 }).toBe("in");
     await expect(login(gateway.port, { user, password: "bare" })).rejects.toThrow("ACCESS_REFUSED");
   });
 });
