@@ -6,6 +6,8 @@ const conditions = ["node", "@amqp/source"];
 export default defineConfig({
   ssr: { resolve: { conditions, externalConditions: conditions } },
   test: {
+    // Most of a test's time is waiting for processes: two files at once also where there are only two cores.
+    maxWorkers: 2,
     projects: [
       {
         extends: true,
