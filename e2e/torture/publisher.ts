@@ -33,7 +33,7 @@ export async function publisher(world: World, random: Random, name: string, perS
         publishOne(peer, random, { id: `${name}-${total++}`, channel: `${name}/${life}`, place: ++place });
       }
       await world.pause((batch * 1000) / perSecond);
-      while (unanswered.size >= WINDOW && peer.isOpen && isOpen) await world.pause(20);
+      while (unanswered.size >= WINDOW && peer.isOpen && isOpen && !world.isStopping) await world.pause(20);
     }
     // What is under way is answered, unless the connection goes.
     for (let waited = 0; unanswered.size > 0 && peer.isOpen && isOpen && waited < 40_000; waited += 20) {

@@ -52,7 +52,8 @@ export class World {
 
   /** A pause that the end of the work cuts short. */
   async pause(milliseconds: number): Promise<void> {
-    await sleep(milliseconds, undefined, { signal: this.stopping.signal }).catch(() => undefined);
+    // Cut short it takes a turn of the loop still: who waits in a loop of his own must not starve the sockets.
+    await sleep(milliseconds, undefined, { signal: this.stopping.signal }).catch(() => sleep(1));
   }
 
   /** A connection to a gateway, a random one unless one is named; tries until one answers, undefined where all is over. */
