@@ -22,7 +22,8 @@ export function refusalsTable(rows) {
 export function settingsTable(settings) {
   const lines = Object.values(settings).map(({ env, flag, value, fallback, about }) => {
     const shown = fallback === undefined || fallback === "" ? "" : `\`${fallback}\``;
-    return `| \`${env}\` | \`${flag}${value === undefined ? "" : ` ${value}`}\` | ${shown} | ${cell(about)} |`;
+    const spelled = cell(value === undefined ? flag : `${flag} ${value}`);
+    return `| \`${env}\` | \`${spelled}\` | ${shown} | ${cell(about)} |`;
   });
   return ["| Variable | Flag | Default | What it is |", "|---|---|---|---|", ...lines].join("\n");
 }

@@ -26,14 +26,15 @@ export class Report {
 
   stop(): void {
     clearInterval(this.#timer);
-    this.#log.info({ counters: this.#census.counters() }, "what the ports have seen");
+    const counters = this.#census.counters();
+    if (counters.accepted > 0) this.#log.info({ counters }, "what the ports have seen");
   }
 
   #look(): void {
     const refused = this.#refused();
     if (refused === this.#told) return;
     this.#told = refused;
-    this.#log.info({ counters: this.#census.counters() }, "something was refused since the last minute");
+    this.#log.info({ counters: this.#census.counters() }, "more was refused; the counts since the start");
   }
 
   #refused(): string {
