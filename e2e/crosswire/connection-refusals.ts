@@ -277,6 +277,7 @@ export const CONNECTION: Partial<Record<RefusalName, readonly Case[]>> = {
 
 /** What no client can provoke here, and where it is tried instead. */
 export const ELSEWHERE: Partial<Record<RefusalName, string>> = {
+  "not-permitted": "a login whose rights the bus decides: e2e/security/modes-nats.test.ts",
   forced: "the gateway's own stop: e2e/durability/restart.test.ts",
   bug: "a bug; that one is answered so is tried in packages/broker",
   "bus-silent": "a bus that is there and does not answer: packages/broker",
