@@ -49,7 +49,11 @@ export class Cursors {
   /** The mirror saw a queue change: one that is deleted, or lives again as another, ends its cursor here. */
   queueChanged(name: string, queue: Queue | undefined): void {
     const present = this.#cursors.get(name);
-    if (present === undefined || (queue?.state === "ready" && queue.id === present.queueId)) return;
+    if (present === undefined) return;
+    if (queue?.state === "ready" && queue.id === present.queueId) {
+      present.cursor.suspect(queue.suspect ?? 0);
+      return;
+    }
     this.#cursors.delete(name);
     present.cursor.gone();
   }

@@ -43,6 +43,7 @@ export class Fleet {
   readonly #self: () => string;
   readonly #log: Log;
   #lostAt = Number.NEGATIVE_INFINITY;
+  #restartedAt = Number.NEGATIVE_INFINITY;
   #returnedAt = Number.NEGATIVE_INFINITY;
   /** Whose lease ended of late, and when. */
   readonly #ended: Map<string, number> = new Map<string, number>();
@@ -71,6 +72,17 @@ export class Fleet {
     this.#lostAt = Date.now();
     this.#ended.set(id, this.#lostAt);
     for (const [other, at] of this.#ended) if (this.#lostAt - at > REMEMBERED) this.#ended.delete(other);
+  }
+
+  /** The bus came back from a crash: what it counted last is lost. */
+  busRestarted(): void {
+    this.#restartedAt = Date.now();
+  }
+
+  /** Whether one ended for good about when the bus crashed: what its clients were given last is known to nobody. */
+  get hasLostCounts(): boolean {
+    if (!this.lostOne || Date.now() - this.#restartedAt > MOURNING) return false;
+    return [...this.#ended.keys()].some((id) => !this.owns(id));
   }
 
   /** Whether one ended lately: what its clients were given nobody can say any more. */

@@ -59,6 +59,7 @@ export class Leader {
     await this.#core.fleet.gathered();
     await reconcile(parts, starting);
     await this.#queues.deleteUnconsumed();
+    await this.#doubtAll();
     await this.#sweeper.sweepAll();
   }
 
@@ -71,11 +72,20 @@ export class Leader {
     if (fleet.owns(id)) return;
     this.#core.log.warn({ replica: id }, "a replica is gone; what its clients held is put back");
     try {
+      await this.#doubtAll();
       await Promise.all([this.#queues.replicaGone(id), this.#sweeper.sweepAll()]);
     } catch (error) {
       this.#core.log.warn({ err: error, replica: id }, "could not put back all that a replica left; trying again");
       setTimeout(() => void this.replicaGone(id), AGAIN).unref();
     }
+  }
+
+  /** A replica died with the bus: whatever is in the log may have been given to its clients. */
+  async #doubtAll(): Promise<void> {
+    const { fleet, topology, bus } = this.#core;
+    if (!fleet.hasLostCounts) return;
+    const upTo = await bus.lastSequence();
+    await Promise.all([...topology.queues()].map(({ name }) => this.#queues.doubt(name, upTo)));
   }
 
   /** No chore begins any more; resolves when what runs has ended. */

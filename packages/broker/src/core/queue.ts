@@ -105,6 +105,11 @@ export class QueueCursor {
     return this.#redelivery.highestWritten;
   }
 
+  /** See the queue's record. */
+  suspect(sequence: number): void {
+    this.#redelivery.suspect(sequence);
+  }
+
   get state(): PullingState {
     return this.#pulling.state;
   }

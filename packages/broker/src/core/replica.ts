@@ -130,7 +130,10 @@ export class Replica {
     });
     health.attach({
       away: () => cursors.away(),
-      back: (restarted) => cursors.back(restarted),
+      back: (restarted) => {
+        if (restarted) fleet.busRestarted();
+        cursors.back(restarted);
+      },
       moved: (queue) => cursors.present(queue)?.moved(),
     });
   }

@@ -235,3 +235,26 @@ describe("a replica whose lease lapsed", () => {
     await soon(() => frozen.broker.isCurrent, 10_000);
   });
 });
+
+describe("a replica that dies with the bus", () => {
+  test("has told nobody what it delivered last: whoever delivers it again flags it", async () => {
+    const [a, sa] = at(0);
+    await a.declareQueue(sa, queueSpec("q"));
+    const dead = await Taker.on(...at(2), "q");
+    // One after the other and then at once: the bus writes down what it gave out first, and not yet what followed.
+    for (let n = 1; n <= 20; n++) {
+      await publish(a, "", "q", `${n}`);
+      while (dead.deliveries.length < n) await new Promise((resolve) => setImmediate(resolve));
+    }
+    await server.kill();
+    await crash(2);
+    await server.restart(500);
+    const [b, sb] = at(1);
+    // Its lease has to end first, and whoever else lost one in the meantime comes back.
+    await new Promise((resolve) => setTimeout(resolve, 9_000));
+    const taker = await Taker.on(b, sb, "q");
+    await soon(() => taker.deliveries.length === 20, 10_000);
+    expect(taker.deliveries.filter(({ redelivered }) => !redelivered)).toEqual([]);
+    for (const delivery of taker.deliveries) delivery.settle("complete");
+  }, 60_000);
+});
