@@ -8,6 +8,8 @@ export default defineConfig({
   test: {
     // Most of a test's time is waiting for processes: two files at once also where there are only two cores.
     maxWorkers: 2,
+    // Processes are killed and elections are waited for: in CI what failed is run once more, and the log shows it.
+    retry: process.env.CI === undefined ? 0 : 1,
     projects: [
       {
         extends: true,

@@ -1,7 +1,7 @@
 // A tenant who writes into every field of AMQP what could reach beyond his own: other tenants' names, NATS's wildcards
 // and its own subjects, lines of its protocol. Nothing of it appears on the bus outside his own namespace, and what
 // another tenant has stays as it was, octet for octet. issue 4, part 5.
-import { fromPlain, methodFrame } from "@amqp/codec";
+import { fromPlain } from "@amqp/codec";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import { connect, type Msg, type NatsConnection } from "@nats-io/transport-node";
@@ -19,7 +19,7 @@ import {
 import { type Gateway, startGateway } from "../harness/gateway.ts";
 import { type NatsServer, startNats } from "../harness/nats-server.ts";
 import { releaseAll } from "../harness/owned.ts";
-import { AmqpSocket } from "../harness/socket.ts";
+import { AmqpSocket, methodOf } from "../harness/socket.ts";
 
 const SECONDS = Number(process.env.AMQP_ATTACK_SECONDS ?? 15);
 const SEED = Number(process.env.AMQP_FUZZ_SEED ?? 1326);
@@ -120,34 +120,34 @@ const CRAFTED = [
 
 /** Each writes the word into one field, or several, of one command. */
 const FIELDS: readonly ((word: string) => Buffer | readonly Buffer[])[] = [
-  (queue) => methodFrame(1, "queue.declare", { queue, durable: true }),
-  (queue) => methodFrame(1, "queue.declare", { queue, passive: true }),
-  (queue) => methodFrame(1, "queue.purge", { queue }),
-  (queue) => methodFrame(1, "queue.delete", { queue }),
-  (queue) => methodFrame(1, "basic.get", { queue, noAck: true }),
-  (queue) => methodFrame(1, "basic.consume", { queue, consumerTag: "", noAck: true }),
-  (consumerTag) => methodFrame(1, "basic.consume", { queue: "mine", consumerTag, noAck: true }),
-  (exchange) => methodFrame(1, "exchange.declare", { exchange, type: "topic", durable: true }),
-  (exchange) => methodFrame(1, "exchange.delete", { exchange }),
-  (type) => methodFrame(1, "exchange.declare", { exchange: "kind", type }),
-  (exchange) => methodFrame(1, "queue.bind", { queue: "mine", exchange, routingKey: "#" }),
-  (queue) => methodFrame(1, "queue.bind", { queue, exchange: "own", routingKey: "#" }),
-  (routingKey) => methodFrame(1, "queue.bind", { queue: "mine", exchange: "own", routingKey }),
-  (routingKey) => methodFrame(1, "queue.unbind", { queue: "mine", exchange: "own", routingKey }),
+  (queue) => methodOf(1, "queue.declare", { queue, durable: true }),
+  (queue) => methodOf(1, "queue.declare", { queue, passive: true }),
+  (queue) => methodOf(1, "queue.purge", { queue }),
+  (queue) => methodOf(1, "queue.delete", { queue }),
+  (queue) => methodOf(1, "basic.get", { queue, noAck: true }),
+  (queue) => methodOf(1, "basic.consume", { queue, consumerTag: "", noAck: true }),
+  (consumerTag) => methodOf(1, "basic.consume", { queue: "mine", consumerTag, noAck: true }),
+  (exchange) => methodOf(1, "exchange.declare", { exchange, type: "topic", durable: true }),
+  (exchange) => methodOf(1, "exchange.delete", { exchange }),
+  (type) => methodOf(1, "exchange.declare", { exchange: "kind", type }),
+  (exchange) => methodOf(1, "queue.bind", { queue: "mine", exchange, routingKey: "#" }),
+  (queue) => methodOf(1, "queue.bind", { queue, exchange: "own", routingKey: "#" }),
+  (routingKey) => methodOf(1, "queue.bind", { queue: "mine", exchange: "own", routingKey }),
+  (routingKey) => methodOf(1, "queue.unbind", { queue: "mine", exchange: "own", routingKey }),
   (word) =>
-    methodFrame(1, "queue.bind", {
+    methodOf(1, "queue.bind", {
       queue: "mine",
       exchange: "own",
       routingKey: "k",
       arguments: fromPlain({ [word.slice(0, 99)]: word }),
     }),
   (word) =>
-    methodFrame(1, "queue.declare", {
+    methodOf(1, "queue.declare", {
       queue: "args",
       durable: true,
       arguments: fromPlain({ [word.slice(0, 99)]: word }),
     }),
-  (word) => methodFrame(1, "queue.bind", { queue: word, exchange: word, routingKey: word }),
+  (word) => methodOf(1, "queue.bind", { queue: word, exchange: word, routingKey: word }),
 ];
 
 /** Each publishes with the word in a field. */

@@ -133,7 +133,7 @@ describe("two tenants", () => {
 
   it("are spelled on the bus so that a native reader sees one of them only", async () => {
     const seen: string[] = [];
-    const subscription = bus.subscribe("amqp.@acme.>", { callback: (_, message) => seen.push(message.subject) });
+    const subscription = bus.subscribe("amqp.@acme.>", { callback: (_, message) => void seen.push(message.subject) });
     await bus.flush();
     const [a, b] = [
       await channelOf(await login(gateway.port, { password: await acme() })),

@@ -50,7 +50,7 @@ describe("the bucket on JetStream", () => {
   async function short(key: string, fields: Record<string, string> = {}): Promise<void> {
     const block = headers();
     for (const [field, value] of Object.entries({ "Nats-TTL": "1s", ...fields })) block.set(field, value);
-    await connection.request(`$KV.${name}.${key}`, "short", { headers: block });
+    await connection.request(`$KV.${name}.${key}`, "short", { headers: block, timeout: 2_000 });
   }
 
   const until = async (condition: () => boolean | Promise<boolean>): Promise<void> => {

@@ -146,6 +146,7 @@ describe("Lease", () => {
 /** The same bucket's verbs as a plain object, so that a test may change one of them. */
 function bound(bucket: Bucket): Bucket {
   return {
+    within: (prefix) => bound(bucket.within(prefix)),
     create: (key, value) => bucket.create(key, value),
     update: (key, value, revision) => bucket.update(key, value, revision),
     remove: (key, revision) => bucket.remove(key, revision),

@@ -30,6 +30,7 @@ export const HANDSHAKE: Buffer = Buffer.concat([
 export function quietVerbs(): Verbs {
   const noQueue = async (_: unknown, queue: string) => refuse("no-queue", { queue });
   return {
+    isCurrent: true,
     openSession: () => ({ id: "s" }),
     closeSession: async () => undefined,
     declareExchange: async () => undefined,

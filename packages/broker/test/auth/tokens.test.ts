@@ -91,7 +91,7 @@ describe("a token", () => {
 
   test("signed by HMAC with the public key is refused", async () => {
     const published = await importJWK(key.jwk, key.alg, { extractable: true });
-    const secret = new TextEncoder().encode(await exportSPKI(published as CryptoKey));
+    const secret = new TextEncoder().encode(await exportSPKI(published as Parameters<typeof exportSPKI>[0]));
     const claims = { iss: ISSUER, aud: AUDIENCE, sub: "ada", org: "acme", exp: now() + 60 };
     const forged = await new SignJWT(claims).setProtectedHeader({ alg: "HS256", kid: key.kid }).sign(secret);
     expect(await refused(forged)).toMatch(/alg/i);
@@ -120,7 +120,7 @@ describe("a token", () => {
   });
 
   test("can never be allowed by a shared secret", async () => {
-    expect(ALGORITHMS.some((name) => name.startsWith("HS") || name === "none")).toBe(false);
+    expect(ALGORITHMS.some((name: string) => name.startsWith("HS") || name === "none")).toBe(false);
     const lax = new Tokens(await openKeys(server.url, { log }), { ...RULES, algorithms: ["HS256", "none"] });
     expect(await refused(await token(key), lax)).toMatch(/alg/i);
   });

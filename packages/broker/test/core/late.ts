@@ -4,6 +4,7 @@ import type { Bucket, BucketListener, Watch } from "@amqp/topology";
 /** Tells every entry `milliseconds` later, in order; who waits for a revision waits as much longer. */
 export function late(bucket: Bucket, milliseconds: number): Bucket {
   return {
+    within: (prefix) => late(bucket.within(prefix), milliseconds),
     create: (key, value) => bucket.create(key, value),
     update: (key, value, revision) => bucket.update(key, value, revision),
     remove: (key, revision) => bucket.remove(key, revision),

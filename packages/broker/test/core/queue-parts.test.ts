@@ -79,7 +79,7 @@ describe("RoundRobin", () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 2, maxLength: 8 }), (rooms) => {
         const ring = new RoundRobin<Taker>();
-        const members = rooms.map((room, id) => ({ id, room }));
+        const members = rooms.map((room, id) => ({ id, room, wanted: room }));
         for (const member of members) ring.add(member);
         const since = members.map(() => 0);
         for (let turn = 0; turn < 100; turn++) {

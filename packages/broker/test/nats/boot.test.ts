@@ -43,7 +43,7 @@ describe("opening the bus", () => {
     const { config } = (await nc.request("$JS.API.STREAM.INFO.AMQP")).json<{ config: Record<string, number> }>();
     expect(config).toMatchObject({ max_age: 0, max_msgs: -1, max_bytes: 12 * MIB });
     const warned = adapted.log.lines.filter((line) => line.startsWith("warn"));
-    expect(config["max_consumers"] === 100_000 || warned.some((line) => line.includes("max_consumers"))).toBe(true);
+    expect(config.max_consumers === 100_000 || warned.some((line) => line.includes("max_consumers"))).toBe(true);
     expect(warned.some((line) => line.includes("memory"))).toBe(true);
     await adapted.close();
     await nc.request("$JS.API.STREAM.DELETE.AMQP");

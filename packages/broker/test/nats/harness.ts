@@ -14,7 +14,7 @@ import type { BusListener, Incoming, PublishOutcome, PublishSink, PullSink } fro
 import type { Log } from "../../src/core/log.ts";
 import { type BusOptions, type JetStreamBus, openBus } from "../../src/nats/bus.ts";
 
-const BINARY = process.env["NATS_SERVER_BIN"] ?? "nats-server";
+const BINARY = process.env.NATS_SERVER_BIN ?? "nats-server";
 const MIB = 1024 * 1024;
 
 /** None outlives its test, whatever became of it. */

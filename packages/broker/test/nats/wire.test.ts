@@ -231,7 +231,9 @@ describe("both wires", () => {
       () => {},
     );
     const theirs: string[] = [];
-    connection.subscribe(">", { callback: (_, { data, subject }) => theirs.push(`${subject} ${Buffer.from(data)}`) });
+    connection.subscribe(">", {
+      callback: (_, { data, subject }) => void theirs.push(`${subject} ${Buffer.from(data)}`),
+    });
     for (let round = 0; round < 3; round++) {
       for (let i = 0; i < 100; i++) {
         wire.publish("mine", "", Buffer.from(`${i}`));
