@@ -130,8 +130,22 @@ export class QueueCursor {
    * Removes what is ready and was in the log when it began, not what clients hold. Resolves to how many messages
    * that were; expired ones do not count.
    */
-  purge(): Promise<number> {
-    return this.#purge();
+  async purge(): Promise<number> {
+    let messages = 0;
+    let last: number | undefined;
+    for (let round = 1; ; round++) {
+      const purged = await this.#turns.run(async () => {
+        if (this.#gone) return { messages: 0, lost: false };
+        last ??= await purgeEnd(this.#desk);
+        return purge(this.#desk, last);
+      });
+      messages += purged.messages;
+      if (!purged.lost) return messages;
+      if (!this.#desk.bus.present || round === PURGE_ROUNDS)
+        throw new Error(`the bus went away while queue '${this.name}' was purged`);
+      // What was on its way is nobody's now: it is put back, and taken again.
+      await this.#options.sweep(this.name);
+    }
   }
 
   /**
@@ -253,24 +267,6 @@ export class QueueCursor {
     this.#held.forget();
     // Without the bus it is the sweep of whoever comes next that puts them back.
     if (this.#desk.bus.present) await this.#settling.settled();
-  }
-
-  async #purge(): Promise<number> {
-    let messages = 0;
-    let last: number | undefined;
-    for (let round = 1; ; round++) {
-      const purged = await this.#turns.run(async () => {
-        if (this.#gone) return { messages: 0, lost: false };
-        last ??= await purgeEnd(this.#desk);
-        return purge(this.#desk, last);
-      });
-      messages += purged.messages;
-      if (!purged.lost) return messages;
-      if (!this.#desk.bus.present || round === PURGE_ROUNDS)
-        throw new Error(`the bus went away while queue '${this.name}' was purged`);
-      // What was on its way is nobody's now: it is put back, and taken again.
-      await this.#options.sweep(this.name);
-    }
   }
 
   async #recover(recovery: number): Promise<void> {
