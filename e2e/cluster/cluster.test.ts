@@ -22,7 +22,11 @@ beforeAll(async () => {
   cluster = await NatsCluster.start();
 });
 
-afterEach(async () => {
+afterEach(async ({ task }) => {
+  // What the gateways said is how one learns why.
+  if (task.result?.state === "fail")
+    for (const [at, { lines }] of gateways.entries())
+      for (const line of lines) console.log(`gateway ${at}: ${JSON.stringify(line)}`);
   await Promise.all(gateways.splice(0).map((gateway) => gateway.stop()));
 });
 

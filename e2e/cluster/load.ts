@@ -134,8 +134,8 @@ export class Load {
   async #connect(): Promise<ChannelModel> {
     const connection = await amqplib.connect(this.#url);
     connection.on("error", (error: Error) => this.seen.faults.push(`connection: ${error.message}`));
-    connection.on("close", () => {
-      if (!this.#stopping) this.seen.faults.push("a connection was closed");
+    connection.on("close", (reason?: Error) => {
+      if (!this.#stopping) this.seen.faults.push(`a connection was closed: ${reason?.message}`);
     });
     this.#connections.push(connection);
     return connection;

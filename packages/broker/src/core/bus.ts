@@ -151,6 +151,8 @@ export interface Bus {
   publish(subject: string, properties: Properties, body: readonly Uint8Array[], sink: PublishSink, tag: number): void;
 
   openPull(queue: string, sink: PullSink): PullLine;
+  /** This process pulls from the queue no more: what was learnt of it between its lines is void. */
+  forget(queue: string): void;
   /** Answers a pulled message; never waits. What is sent in one turn leaves in one write, in order. */
   settle(token: string, how: Settlement): void;
   /** Naks a delivery whose token nobody has any more (design §6, SWEEP); ignored where it is not pending. */

@@ -5,26 +5,39 @@
  * binding's filter stands wider than the binding. Used by: queue. Separate because counting is not delivering:
  * nothing here changes anything.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Queue, Topology } from "@amqp/topology";
 import { implicitFilter, isDisjoint, isFault, toFilters } from "@amqp/translator";
 import type { Bus, CursorState } from "./bus.ts";
 import type { Desk } from "./desk.ts";
 import { type FilterInterval, type Segment, segmentsAbove } from "./interval-segments.ts";
+import { Lag } from "./lag.ts";
 
 /** A counting cursor holds interest itself: further from the log's end than this it must not stand (design §5, LEAK). */
 const COUNTABLE = 50_000;
-/** How often it is counted again where the log has more: milliseconds, in practice. */
-const LOOKS = 10;
+
+/** Ready messages; `bound`: not exactly, since they lie too far back to be counted. */
+export interface Count {
+  readonly messages: number;
+  readonly bound: boolean;
+}
+
 /**
  * Resolves to the ready messages; `bound`: it may be fewer, since they lie too far back to be counted. A cursor's own
  * numbers lag a PubAck by milliseconds (measured: 2–4 % of states on a busy machine): `quick` takes them as they are, else
  * what is pending is counted in the log.
  */
-export async function countReady(
-  desk: Desk,
-  quick: boolean,
-): Promise<{ readonly messages: number; readonly bound: boolean }> {
+export async function countReady(desk: Desk, quick: boolean): Promise<Count> {
+  const lag = new Lag(desk.bus);
+  for (;;) {
+    const { segments, ...count } = await countOnce(desk, quick);
+    // A server that counts may have heard less of the log than the one that leads it.
+    const isTold = quick || count.messages > 0 || segments.length === 0;
+    if (isTold || !(await lag.isBehind((until) => holdsAny(desk.bus, segments, until)))) return count;
+  }
+}
+
+/** `segments`: where in the log what is pending lies; none where it was not looked for. */
+async function countOnce(desk: Desk, quick: boolean): Promise<Count & { readonly segments: readonly Segment[] }> {
   const { pulling, dealing, settling, bus, name, held, options, topology } = desk;
   await pulling.calm();
   // What came and waits for the fence is out, and in nobody's hands yet.
@@ -32,25 +45,19 @@ export async function countReady(
   // Before the state is read: who is asked first waits until the bus has processed what its clients settled.
   const [elsewhere] = await Promise.all([options.heldElsewhere(name), settling.settled()]);
   const state = await bus.cursorState(name);
-  if (state === undefined) return { messages: 0, bound: false };
+  if (state === undefined) return { messages: 0, bound: false, segments: [] };
   const putBack = Math.max(0, state.ackPending - held.knownAt(state.deliveredSequence) - elsewhere.size);
   const queue = topology.queue(name);
-  if (queue === undefined) return { messages: state.pending + putBack, bound: false };
+  if (queue === undefined) return { messages: state.pending + putBack, bound: false, segments: [] };
   const segments = segmentsAbove(state.delivered, intervalsOf(topology, queue));
-  for (let look = 1; ; look++) {
-    const pending = await countPending(bus, state, segments, quick);
-    const messages = pending.messages + putBack;
-    // A server that counts may have heard less of the log than the one that leads it.
-    if (quick || messages > 0 || look > LOOKS || !(await holdsAny(bus, segments)))
-      return { messages, bound: pending.bound };
-    await sleep(look);
-  }
+  const { messages, bound } = await countPending(bus, state, segments, quick);
+  return { messages: messages + putBack, bound, segments };
 }
 
-/** Whether the log itself has a message in one of these stretches. */
-async function holdsAny(bus: Bus, segments: readonly Segment[]): Promise<boolean> {
-  for (const { filters, above, until } of segments)
-    if (filters.length > 0 && (await bus.anyAbove(filters, above, until))) return true;
+/** Whether the log itself has a message in one of these stretches, not above `end`. */
+async function holdsAny(bus: Bus, segments: readonly Segment[], end = Number.POSITIVE_INFINITY): Promise<boolean> {
+  for (const { filters, above, until = end } of segments)
+    if (filters.length > 0 && (await bus.anyAbove(filters, above, Math.min(until, end)))) return true;
   return false;
 }
 
@@ -76,7 +83,7 @@ async function countPending(
   state: CursorState,
   segments: readonly Segment[],
   quick: boolean,
-): Promise<{ readonly messages: number; readonly bound: boolean }> {
+): Promise<Count> {
   const [first] = segments;
   const isPlain =
     segments.length === 1 && first !== undefined && isSame(first.filters, state.filters) && isDisjoint(state.filters);

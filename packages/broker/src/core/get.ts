@@ -8,13 +8,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { BusAway, type Incoming } from "./bus.ts";
 import { type Desk, isExpired } from "./desk.ts";
+import { Lag } from "./lag.ts";
 import type { Delivery } from "./message.ts";
 import { NoWaitLine } from "./no-wait.ts";
 import type { Turns } from "./turns.ts";
 
 /** How often an ask may be lost: an election among the bus's servers loses one or two. */
 const TRIES = 4;
-/** How often it is looked again where there is a message: the cursor hears of it soon, or another pull has it. */
+/** How often it is looked again where other pulls may have what is there. */
 const LOOKS = 10;
 
 interface Caller {
@@ -62,9 +63,10 @@ export class Getter {
     try {
       await this.#desk.pulling.calm();
       await this.#desk.settling.settled();
+      const lag = new Lag(this.#desk.bus);
       let unsure = 0;
       while (callers.length > 0 && unsure < LOOKS) {
-        const answer = await this.#round(callers);
+        const answer = await this.#round(callers, lag);
         if (answer === "empty") break;
         if (answer === "unsure") await sleep(++unsure);
         if (answer === "lost") {
@@ -95,7 +97,7 @@ export class Getter {
   }
 
   /** One ask for all that still wait. */
-  async #round(callers: Caller[]): Promise<"more" | "empty" | "unsure" | "lost"> {
+  async #round(callers: Caller[], lag: Lag): Promise<"more" | "empty" | "unsure" | "lost"> {
     const { name, bus, held, options } = this.#desk;
     this.#line ??= new NoWaitLine(bus, name);
     const asked = Date.now();
@@ -107,7 +109,7 @@ export class Getter {
     const state = why === "gone" ? undefined : await bus.cursorState(name);
     if (state === undefined) return "empty";
     // The cursor may not have heard of the log's latest message yet.
-    if (await bus.anyAbove(state.filters, state.delivered)) return "unsure";
+    if (await lag.isBehind((until) => bus.anyAbove(state.filters, state.delivered, until))) return "more";
     if (why === "empty") return "empty";
     // Others wait for messages too, which says little of the queue: look whether there is one that nobody holds.
     const elsewhere = (await options.heldElsewhere(name)).size;

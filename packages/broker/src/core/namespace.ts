@@ -73,6 +73,10 @@ export class NamespacedBus implements Bus {
     return this.#bus.openPull(this.#cursors + queue, sink);
   }
 
+  forget(queue: string): void {
+    this.#bus.forget(this.#cursors + queue);
+  }
+
   settle(token: string, how: Settlement): void {
     this.#bus.settle(token, how);
   }

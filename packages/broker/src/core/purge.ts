@@ -7,10 +7,11 @@
  */
 import type { Incoming } from "./bus.ts";
 import { type Desk, isExpired } from "./desk.ts";
+import { Lag } from "./lag.ts";
 import { NoWaitLine } from "./no-wait.ts";
 
 const BATCH = 1_000;
-/** How often the bus is asked again that says "nothing" while its log says otherwise. */
+/** How often it is looked again where other pulls may have what is there. */
 const LOOKS = 10;
 
 /** How far a purge came: `lost` means that the bus lost an ask, and that a sweep must put back what was on its way. */
@@ -49,6 +50,7 @@ async function takeAll(desk: Desk, last: number): Promise<Purged> {
   /** Younger than the purge; kept until the end, or it would come again and again. */
   const younger: Incoming[] = [];
   let purged = 0;
+  const lag = new Lag(bus, last);
   let looks = 0;
   try {
     for (;;) {
@@ -69,7 +71,8 @@ async function takeAll(desk: Desk, last: number): Promise<Purged> {
       if (past || why === "gone") return { messages: purged, lost: false };
       if (why === "lost") return { messages: purged, lost: true };
       if (why === undefined) continue;
-      if (++looks > LOOKS || !(await isLeft(desk, why, last, younger.length))) return { messages: purged, lost: false };
+      const left = await isLeft(desk, why, lag, younger.length);
+      if (left === "no" || (left === "maybe" && ++looks > LOOKS)) return { messages: purged, lost: false };
     }
   } finally {
     await line.close().catch(() => undefined);
@@ -81,13 +84,18 @@ async function takeAll(desk: Desk, last: number): Promise<Purged> {
 }
 
 /** The cursor may not have heard of the log's latest message yet, and an ask whose time was up says nothing of it. */
-async function isLeft(desk: Desk, why: "empty" | "expired", last: number, younger: number): Promise<boolean> {
+async function isLeft(
+  desk: Desk,
+  why: "empty" | "expired",
+  lag: Lag,
+  younger: number,
+): Promise<"yes" | "maybe" | "no"> {
   const { bus, name, held, settling, options } = desk;
   await settling.settled();
   const state = await bus.cursorState(name);
-  if (state === undefined) return false;
-  if (state.delivered < last && (await bus.anyAbove(state.filters, state.delivered))) return true;
-  if (why === "empty") return false;
+  if (state === undefined) return "no";
+  if (await lag.isBehind((until) => bus.anyAbove(state.filters, state.delivered, until))) return "yes";
+  if (why === "empty") return "no";
   const elsewhere = (await options.heldElsewhere(name)).size;
-  return state.ackPending > held.size + younger + elsewhere;
+  return state.ackPending > held.size + younger + elsewhere ? "maybe" : "no";
 }

@@ -250,6 +250,7 @@ export class QueueCursor {
     this.#dealing.end();
     void this.#pulling.end();
     void this.#turns.run(() => this.#getter.close());
+    this.#desk.bus.forget(this.name);
     this.#held.forget();
     this.#settling.drop();
     for (const subscription of this.#detach()) subscription.subscriber.cancelled();
@@ -264,6 +265,7 @@ export class QueueCursor {
     for (const held of this.#held.ascending()) held.settle("requeue");
     this.#gone = true;
     this.#dealing.end();
+    this.#desk.bus.forget(this.name);
     this.#held.forget();
     // Without the bus it is the sweep of whoever comes next that puts them back.
     if (this.#desk.bus.present) await this.#settling.settled();

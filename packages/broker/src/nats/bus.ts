@@ -201,6 +201,10 @@ export class JetStreamBus implements Bus {
     return this.#pulls.open(queue, sink);
   }
 
+  forget(queue: string): void {
+    this.#pulls.forget(queue);
+  }
+
   settle(token: string, how: Settlement): void {
     this.#settlements.settle(token, how);
   }

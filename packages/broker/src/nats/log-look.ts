@@ -23,6 +23,7 @@ export async function anyAbove(
   { above, until = Number.POSITIVE_INFINITY }: { readonly above: number; readonly until?: number | undefined },
   lastSequence: () => Promise<number>,
 ): Promise<boolean> {
+  if (until <= above) return false;
   if (filters.length > 1 && (await lastSequence()) <= above) return false;
   for (let at = 0; at < filters.length; at += AT_ONCE) {
     const some = filters.slice(at, at + AT_ONCE).map((filter) => isBetween(requests, stream, filter, above, until));

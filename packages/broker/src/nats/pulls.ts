@@ -45,6 +45,7 @@ const LARGEST_SLACK: number = 16 * 1024;
 export class Pulls {
   readonly #context: PullContext;
   readonly #lines: Set<JetStreamLine> = new Set();
+  /** Outlives a queue's lines, until {@link forget}. */
   readonly #widths: Map<string, Width> = new Map();
   readonly #tick: NodeJS.Timeout;
 
@@ -79,7 +80,7 @@ export class Pulls {
     return line;
   }
 
-  /** The cursor is deleted: what was learnt of it goes too. */
+  /** The cursor is deleted, or read here no more: what was learnt of it goes too. */
   forget(queue: string): void {
     this.#widths.delete(queue);
   }

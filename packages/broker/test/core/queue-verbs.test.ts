@@ -1,6 +1,7 @@
 /** The verbs of a queue on a real bus: get, purge, the ready count, emptying before deletion. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { Bus } from "../../src/core/bus.ts";
 import { emptyCursor } from "../../src/core/drain.ts";
 import type { Delivery } from "../../src/core/message.ts";
 import type { QueueCursor } from "../../src/core/queue.ts";
@@ -287,6 +288,39 @@ describe("ready", () => {
     expect(notes).toHaveLength(1);
     await own.close();
   }, 60_000);
+});
+
+describe("a queue that ends", () => {
+  /** The real bus; `known` are the queues that were pulled from and not forgotten since. */
+  function remembering(known: Set<string>): Bus {
+    return new Proxy<Bus>(site.bus, {
+      get: (target, property) => {
+        const value: unknown = Reflect.get(target, property, target);
+        if (typeof value !== "function") return value;
+        return (...parameters: unknown[]) => {
+          if (property === "openPull") known.add(parameters[0] as string);
+          if (property === "forget") known.delete(parameters[0] as string);
+          return value.apply(target, parameters);
+        };
+      },
+    });
+  }
+
+  it.each(["gone", "close"] as const)(
+    "leaves nothing behind in the bus of a replica that only read it: %s",
+    async (end) => {
+      const known = new Set<string>();
+      const own = site.cursorOn(name, remembering(known));
+      await site.publish(subject(), 3);
+      const client = new Client(1);
+      own.subscribe(client, acknowledged(client));
+      await until(() => client.got.length === 1);
+      await own.get(false);
+      expect([...known]).toEqual([name]);
+      await own[end]();
+      expect([...known]).toEqual([]);
+    },
+  );
 });
 
 describe("emptyCursor", () => {

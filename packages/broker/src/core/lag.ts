@@ -1,0 +1,49 @@
+/**
+ * Waiting for a cursor that has not heard of the log's latest messages.
+ *
+ * Responsibilities: whether what the log had when one first looked is still news to the cursor, and how long one waits
+ * for it. Used by: count, get, purge. Separate because all three must not say "nothing" of a queue that was confirmed a
+ * message, and none may wait for what is published meanwhile.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Bus } from "./bus.ts";
+
+/**
+ * Milliseconds: one server's cursor lags by a few; a cluster's members do not apply what the dead leader alone knew to be
+ * confirmed until there is another leader (5 to 9 s, measured), so as long as every other wait for an election.
+ */
+const LONGEST = 18_000;
+const LONGEST_PAUSE = 250;
+
+export class Lag {
+  readonly #bus: Bus;
+  readonly #until: number | undefined;
+  readonly #longest: number;
+  #last: number | undefined;
+  #end = 0;
+  #pause = 1;
+
+  /** `until`: the log's end that counts, where it is known already; else as it is when first asked. */
+  constructor(bus: Bus, until?: number, longest: number = LONGEST) {
+    this.#bus = bus;
+    this.#until = until;
+    this.#longest = longest;
+  }
+
+  /**
+   * True, after a moment, where `holdsAny(until)` says that the log has a message, not above `until`, that the cursor has
+   * not: look again. False where it has none, or where this has been so for longer than any cursor lags.
+   */
+  async isBehind(holdsAny: (until: number | undefined) => Promise<boolean>): Promise<boolean> {
+    if (!(await holdsAny(this.#until ?? this.#last))) return false;
+    const now = performance.now();
+    if (this.#end === 0) {
+      this.#end = now + this.#longest;
+      this.#last = this.#until ?? (await this.#bus.lastSequence());
+    }
+    if (now >= this.#end) return false;
+    await sleep(this.#pause);
+    this.#pause = Math.min(this.#pause * 2, LONGEST_PAUSE);
+    return true;
+  }
+}
