@@ -179,11 +179,8 @@ export interface Bus {
   cursors(): Promise<readonly CursorState[]>;
   /** Messages in the log above `above` on these filters (an antichain), by a throwaway counting cursor. */
   count(filters: readonly string[], above: number): Promise<number>;
-  /**
-   * Is there a message in the log above `above`, and not above `until`, on one of these filters? Read from the log itself: a cursor's numbers
-   * and a no-wait ask may be a little behind a PubAck (measured on a busy machine: 1 in 30 states, 1 in 300 asks).
-   */
-  anyAbove(filters: readonly string[], above: number, until?: number): Promise<boolean>;
+  /** The sequence of the log's first message above `above` on this filter, as the log's leader has it; undefined: none. */
+  nextAbove(filter: string, above: number): Promise<number | undefined>;
   /** Removes interest in what lies above `above` on these filters, by a short-lived acking cursor; resolves to how many. */
   collect(filters: readonly string[], above: number): Promise<number>;
   /** The bus's identity for this run of it: another value means that volatile state was lost. */

@@ -13,6 +13,7 @@ import { type Core, queueLane, untilWritten } from "./context.ts";
 import { DRAIN_ABOVE } from "./drain.ts";
 import type { CursorFilters } from "./filters.ts";
 import type { Lifecycle } from "./lifecycle.ts";
+import { anyAbove } from "./log-look.ts";
 
 /** Milliseconds until a queue is looked at again: at first, and at most. */
 const FIRST = 250;
@@ -69,7 +70,7 @@ export class Chores {
     const queue = this.#core.topology.queue(name);
     if (queue === undefined) return true;
     if (queue.state === "ready") return this.#narrow(queue);
-    await this.#lifecycle.finishDeletion(queue);
+    await this.#lifecycle.finishDeletion(queue, await this.#core.bus.cursorState(name));
     return true;
   }
 
@@ -117,8 +118,9 @@ export class Chores {
     if (state.ackFloor >= until) return true;
     if (state.pending > 0 || state.ackPending > 0) return false;
     if (state.delivered >= until) return true;
-    const filters = toFilters(kind, exchange, key);
-    return isFault(filters) || !(await this.#core.bus.anyAbove(filters, Math.max(from, state.delivered), until));
+    const { bus, topology } = this.#core;
+    const filters = toFilters(kind, exchange, key, topology.root);
+    return isFault(filters) || !(await anyAbove(bus, filters, Math.max(from, state.delivered), until));
   }
 
   /** A narrowing over a long stretch leaves what arrived during it for ever, unless it is collected. */

@@ -11,6 +11,7 @@ import type { Bus, CursorState } from "./bus.ts";
 import type { Desk } from "./desk.ts";
 import { type FilterInterval, type Segment, segmentsAbove } from "./interval-segments.ts";
 import { Lag } from "./lag.ts";
+import { anyWithin } from "./log-look.ts";
 
 /** A counting cursor holds interest itself: further from the log's end than this it must not stand (design §5, LEAK). */
 const COUNTABLE = 50_000;
@@ -32,7 +33,7 @@ export async function countReady(desk: Desk, quick: boolean): Promise<Count> {
     const { segments, ...count } = await countOnce(desk, quick);
     // A server that counts may have heard less of the log than the one that leads it.
     const isTold = quick || count.messages > 0 || segments.length === 0;
-    if (isTold || !(await lag.isBehind((until) => holdsAny(desk.bus, segments, until)))) return count;
+    if (isTold || !(await lag.isBehind((until) => anyWithin(desk.bus, segments, until)))) return count;
   }
 }
 
@@ -50,15 +51,12 @@ async function countOnce(desk: Desk, quick: boolean): Promise<Count & { readonly
   const queue = topology.queue(name);
   if (queue === undefined) return { messages: state.pending + putBack, bound: false, segments: [] };
   const segments = segmentsAbove(state.delivered, intervalsOf(topology, queue));
+  if (!quick && state.pending === 0 && !(await anyWithin(bus, segments))) {
+    // The log's leader says so, and no counting cursor is needed: most counts of most queues.
+    return { messages: putBack, bound: false, segments: [] };
+  }
   const { messages, bound } = await countPending(bus, state, segments, quick);
   return { messages: messages + putBack, bound, segments };
-}
-
-/** Whether the log itself has a message in one of these stretches, not above `end`. */
-async function holdsAny(bus: Bus, segments: readonly Segment[], end = Number.POSITIVE_INFINITY): Promise<boolean> {
-  for (const { filters, above, until = end } of segments)
-    if (filters.length > 0 && (await bus.anyAbove(filters, above, Math.min(until, end)))) return true;
-  return false;
 }
 
 function intervalsOf(topology: Topology, queue: Queue): FilterInterval[] {

@@ -154,7 +154,7 @@ export class Dealing implements Puller, SieveSink, Settler {
     if (strays <= 0) return;
     const isAlone = this.#options.isAlone();
     if (isAlone && this.#highestNew > 0) this.#redelivery.strayed(this.#highestNew, state.delivered);
-    const line = new NoWaitLine(this.#bus, this.#name);
+    const line = new NoWaitLine(this.#bus, this.#name, (stray) => this.#settling.putBack(stray));
     pull.refusesAll = true;
     let missing = strays;
     for (let look = 1; missing > 0 && look <= (isAlone ? LOOKS : 1); look++) {

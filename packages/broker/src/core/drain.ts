@@ -5,7 +5,7 @@
  * emptied first, with headers only. Used by: the queue's deletion, before it deletes the cursor.
  * Separate because it needs no queue: the queue is `deleting`, and whoever leads may begin it again after a crash.
  */
-import type { Bus, CursorSpec, CursorState } from "./bus.ts";
+import type { Bus, CursorState } from "./bus.ts";
 import { NoWaitLine } from "./no-wait.ts";
 
 /** Sequences between a cursor's ack floor and the log's end up to which the bus clears up by itself. */
@@ -18,13 +18,14 @@ const ROUNDS = 20;
 /**
  * Acknowledges everything the cursor has: ready, put back or in clients' hands. Resolves to the sequence up to which
  * it did, for `bus.collect` after the cursor's deletion; undefined where nothing had to be done (then nothing has to
- * be collected either). Safe to begin again at any point: it goes by the cursor's state alone.
+ * be collected either). `present` is its state as it was just read. Safe to begin again at any point: it goes by the cursor's state alone.
  */
-export async function emptyCursor(bus: Bus, queue: string, spec: CursorSpec): Promise<number | undefined> {
-  let state = await bus.cursorState(queue);
-  if (state === undefined || isEmpty(state)) return undefined;
-  if ((await bus.lastSequence()) - state.ackFloor <= DRAIN_ABOVE) return undefined;
-  if (!(await bus.updateCursor(spec, { headersOnly: true }))) return undefined;
+export async function emptyCursor(bus: Bus, present: CursorState): Promise<number | undefined> {
+  const { queue } = present;
+  if (isEmpty(present)) return undefined;
+  if ((await bus.lastSequence()) - present.ackFloor <= DRAIN_ABOVE) return undefined;
+  if (!(await bus.updateCursor(present, { headersOnly: true }))) return undefined;
+  let state: CursorState | undefined = present;
   const line = new NoWaitLine(bus, queue);
   try {
     for (let round = 0; ; round++) {

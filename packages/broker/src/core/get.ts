@@ -8,12 +8,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { BusAway, type Incoming } from "./bus.ts";
 import { type Desk, isExpired } from "./desk.ts";
+import { isTimeout } from "./filters.ts";
 import { Lag } from "./lag.ts";
+import { anyAbove } from "./log-look.ts";
 import type { Delivery } from "./message.ts";
 import { NoWaitLine } from "./no-wait.ts";
+import { mayServe, untilServing } from "./patience.ts";
 import type { Turns } from "./turns.ts";
 
-/** How often an ask may be lost: an election among the bus's servers loses one or two. */
+/** How often an ask may be lost: by an election among the bus's servers, a restart of it, a lapsed lease. */
 const TRIES = 4;
 /** How often it is looked again where other pulls may have what is there. */
 const LOOKS = 10;
@@ -40,7 +43,7 @@ export class Getter {
   get(acknowledge: boolean): Promise<Delivery | undefined> {
     return new Promise((resolve, reject) => {
       this.#callers.push({ acknowledge, resolve, reject });
-      if (this.#callers.length === 1) void this.#turns.run(() => this.#serve(0));
+      if (this.#callers.length === 1) void this.#begin(0);
     });
   }
 
@@ -56,7 +59,21 @@ export class Getter {
     await line?.close().catch(() => undefined);
   }
 
-  /** `tries`: how many asks of theirs were lost before. */
+  /** Serves whoever waits, in its turn. `tries`: how many asks of theirs were lost before. */
+  async #begin(tries: number): Promise<void> {
+    const { name, options } = this.#desk;
+    try {
+      if (!mayServe(this.#desk)) await untilServing(this.#desk);
+      // What was on its way is nobody's now: it is put back, and taken again.
+      if (tries > 0) await options.sweep(name);
+      await this.#turns.run(() => this.#serve(tries));
+    } catch (error) {
+      const waiting = this.#callers;
+      this.#callers = [];
+      for (const caller of waiting) caller.reject(error);
+    }
+  }
+
   async #serve(tries: number): Promise<void> {
     const callers = this.#callers;
     this.#callers = [];
@@ -69,37 +86,23 @@ export class Getter {
         const answer = await this.#round(callers, lag);
         if (answer === "empty") break;
         if (answer === "unsure") await sleep(++unsure);
-        if (answer === "lost") {
-          if (!this.#desk.bus.present || tries > TRIES) throw new BusAway(`'${this.#desk.name}' could not be read`);
-          await this.close();
-          this.#later(callers, tries + 1);
-          return;
-        }
+        if (answer === "lost") throw new BusAway(`queue '${this.#desk.name}' could not be read: the bus lost it`);
       }
       for (const caller of callers) caller.resolve(undefined);
     } catch (error) {
       await this.close();
-      for (const caller of callers) caller.reject(error);
+      if (tries < TRIES && isTimeout(error)) {
+        // After this turn, since the sweep needs one.
+        this.#callers.unshift(...callers);
+        void this.#begin(tries + 1);
+      } else for (const caller of callers) caller.reject(error);
     }
-  }
-
-  /** After this turn: what was on its way is nobody's now, so a sweep puts it back, and it is taken again. */
-  #later(callers: Caller[], tries: number): void {
-    this.#callers.unshift(...callers);
-    void this.#desk.options
-      .sweep(this.#desk.name)
-      .then(() => this.#turns.run(() => this.#serve(tries)))
-      .catch((error: unknown) => {
-        const waiting = this.#callers;
-        this.#callers = [];
-        for (const caller of waiting) caller.reject(error);
-      });
   }
 
   /** One ask for all that still wait. */
   async #round(callers: Caller[], lag: Lag): Promise<"more" | "empty" | "unsure" | "lost"> {
-    const { name, bus, held, options } = this.#desk;
-    this.#line ??= new NoWaitLine(bus, name);
+    const { name, bus, held, options, settling } = this.#desk;
+    this.#line ??= new NoWaitLine(bus, name, (stray) => settling.putBack(stray));
     const asked = Date.now();
     const lapses = this.#lapses;
     const { messages, why } = await this.#line.ask(callers.length);
@@ -109,7 +112,7 @@ export class Getter {
     const state = why === "gone" ? undefined : await bus.cursorState(name);
     if (state === undefined) return "empty";
     // The cursor may not have heard of the log's latest message yet.
-    if (await lag.isBehind((until) => bus.anyAbove(state.filters, state.delivered, until))) return "more";
+    if (await lag.isBehind((until) => anyAbove(bus, state.filters, state.delivered, until))) return "more";
     if (why === "empty") return "empty";
     // Others wait for messages too, which says little of the queue: look whether there is one that nobody holds.
     const elsewhere = (await options.heldElsewhere(name)).size;
@@ -121,7 +124,7 @@ export class Getter {
     if (lapses === this.#lapses && held.renew(message)) return;
     const inside = await dealing.sieve.surelyHolds(message);
     if (lapses !== this.#lapses || !options.holdsLease())
-      throw new BusAway("the lease lapsed: this process may deliver nothing");
+      throw new BusAway(`queue '${this.#desk.name}' cannot be read: the lease lapsed meanwhile`);
     const caller = callers[0];
     if (caller === undefined) {
       settling.putBack(message);

@@ -7,12 +7,13 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Bus } from "./bus.ts";
+import { PATIENCE } from "./patience.ts";
 
 /**
- * Milliseconds: one server's cursor lags by a few; a cluster's members do not apply what the dead leader alone knew to be
- * confirmed until there is another leader (5 to 9 s, measured), so as long as every other wait for an election.
+ * One server's cursor lags by milliseconds; a cluster's members do not apply what the dead leader alone knew to be
+ * confirmed until there is another leader, so it is as long as every other wait for an election.
  */
-const LONGEST = 18_000;
+const LONGEST = PATIENCE;
 const LONGEST_PAUSE = 250;
 
 export class Lag {

@@ -10,13 +10,9 @@ import type { BusErrorShape } from "./bus.ts";
 import type { Changes } from "./changes.ts";
 import type { Fleet } from "./fleet.ts";
 import { type Leadership, NotLeading } from "./leadership.ts";
+import { PATIENCE } from "./patience.ts";
 import { PeerAbsent, PeerRefused, PeerSilent, type Peers } from "./peers.ts";
 
-/**
- * Longest wait for a leader and for its bus, milliseconds: a lease, a reconciliation and some; or an election among the
- * nats-servers (5 to 9 s, measured), new leases and a reconciliation.
- */
-const PATIENCE = 18_000;
 /** Longest wait for one answer of a leader that lives. */
 const ANSWER = 10_000;
 const PAUSE = 50;
@@ -60,6 +56,7 @@ export class Lead {
 
   /** Has it done by whoever leads; resolves when the own mirror shows it. */
   async run<V extends Verb>(verb: V, question: Question<V>): Promise<Answer<V>> {
+    // For a leader, and for its bus.
     const end = Date.now() + PATIENCE;
     for (;;) {
       const answered = await this.#try(verb, question, Date.now() < end);

@@ -73,17 +73,18 @@ export class Lifecycle {
     this.#filters.found(queue.name, queue.id, filters);
   }
 
-  /** Whether {@link finishDeletion} will take long: then the client is answered before it. */
-  async isLong(queue: Queue): Promise<boolean> {
-    const state = await this.#core.bus.cursorState(queue.name);
-    if (state === undefined || (state.pending === 0 && state.ackPending === 0)) return false;
+  /** Whether {@link finishDeletion} from this state will take long: then the client is answered before it. */
+  async isLong(state: CursorState): Promise<boolean> {
+    if (state.pending === 0 && state.ackPending === 0) return false;
     return (await this.#core.bus.lastSequence()) - state.ackFloor > DRAIN_ABOVE;
   }
 
-  /** From `deleting` (or `making`, after a crash) to gone; resolves to the exchanges it was bound to. */
-  async finishDeletion(queue: Queue): Promise<readonly string[]> {
-    const { topology, bus, fleet } = this.#core;
-    const state = await bus.cursorState(queue.name);
+  /**
+   * From `deleting` (or `making`, after a crash) to gone; resolves to the exchanges it was bound to. `state` is the
+   * cursor's, read since the record said so.
+   */
+  async finishDeletion(queue: Queue, state: CursorState | undefined): Promise<readonly string[]> {
+    const { topology, fleet } = this.#core;
     if (state !== undefined) await this.removeCursor(state);
     this.#filters.forget(queue.name);
     const bindings = topology.bindingsOf(queue.name);
@@ -109,7 +110,7 @@ export class Lifecycle {
    */
   async removeCursor(state: CursorState): Promise<void> {
     const { bus, leadership } = this.#core;
-    const drainedTo = await emptyCursor(bus, state.queue, state);
+    const drainedTo = await emptyCursor(bus, state);
     leadership.assert();
     await bus.deleteCursor(state.queue);
     if (drainedTo !== undefined) await bus.collect(state.filters, drainedTo);

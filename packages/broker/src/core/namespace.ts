@@ -128,8 +128,8 @@ export class NamespacedBus implements Bus {
     return this.#bus.count(filters, above);
   }
 
-  anyAbove(filters: readonly string[], above: number, until?: number): Promise<boolean> {
-    return this.#bus.anyAbove(filters, above, until);
+  nextAbove(filter: string, above: number): Promise<number | undefined> {
+    return this.#bus.nextAbove(filter, above);
   }
 
   collect(filters: readonly string[], above: number): Promise<number> {

@@ -5,6 +5,7 @@
  * Separate because all three need it.
  */
 import type { Bus, Incoming, PullLine, PullSink } from "./bus.ts";
+import type { Answerable } from "./settling.ts";
 
 /** What an ask brought. `why` is absent when everything asked for came. */
 export interface Batch {
@@ -13,15 +14,16 @@ export interface Batch {
 }
 
 export class NoWaitLine implements PullSink {
-  readonly #bus: Bus;
+  readonly #putBack: (what: Answerable) => void;
   readonly #line: PullLine;
   #messages: Incoming[] = [];
   #missing = 0;
   #why: Batch["why"];
   #answer: ((batch: Batch) => void) | undefined;
 
-  constructor(bus: Bus, queue: string) {
-    this.#bus = bus;
+  /** `putBack` gets what comes when nobody asks: it must not wait out the ack wait. */
+  constructor(bus: Bus, queue: string, putBack: (what: Answerable) => void = (what) => bus.settle(what.token, "nak")) {
+    this.#putBack = putBack;
     this.#line = bus.openPull(queue, this);
   }
 
@@ -40,8 +42,7 @@ export class NoWaitLine implements PullSink {
 
   message(message: Incoming): void {
     if (this.#answer === undefined) {
-      // Nobody asked: it must not wait out the ack wait.
-      this.#bus.settle(message.token, "nak");
+      this.#putBack(message);
       return;
     }
     this.#messages.push(message);

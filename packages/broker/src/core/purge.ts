@@ -5,24 +5,48 @@
  * nothing is left (design §6: a reset is refused for such a cursor, and a new one would forget the unacked).
  * Used by: queue, in its turn. Separate because it pulls on a line of its own.
  */
-import type { Incoming } from "./bus.ts";
+import { BusAway, type Incoming } from "./bus.ts";
 import { type Desk, isExpired } from "./desk.ts";
 import { Lag } from "./lag.ts";
+import { anyAbove } from "./log-look.ts";
 import { NoWaitLine } from "./no-wait.ts";
+import { untilServing } from "./patience.ts";
+import type { Turns } from "./turns.ts";
 
 const BATCH = 1_000;
 /** How often it is looked again where other pulls may have what is there. */
 const LOOKS = 10;
 
-/** How far a purge came: `lost` means that the bus lost an ask, and that a sweep must put back what was on its way. */
-export interface Purged {
+/** How often it may be interrupted, by an election among the bus's servers, a restart of it, a lapsed lease. */
+const TRIES = 4;
+
+/** How far a purge came: `lost` means that a sweep must put back what was on its way. */
+interface Purged {
   /** How many messages were in the queue and are gone; those that had expired do not count. */
   readonly messages: number;
   readonly lost: boolean;
 }
 
+/** Resolves to how many messages were ready when it began, and are gone; throws {@link BusAway}. */
+export async function purge(desk: Desk, turns: Turns, isGone: () => boolean): Promise<number> {
+  let messages = 0;
+  let last: number | undefined;
+  for (let tries = 0; ; tries++) {
+    await untilServing(desk);
+    if (tries > 0) await desk.options.sweep(desk.name);
+    const purged = await turns.run(async () => {
+      if (isGone()) return { messages: 0, lost: false };
+      last ??= await purgeEnd(desk);
+      return purgeOnce(desk, last);
+    });
+    messages += purged.messages;
+    if (!purged.lost) return messages;
+    if (tries === TRIES) throw new BusAway(`queue '${desk.name}' could not be purged: the bus lost what it was asked`);
+  }
+}
+
 /** What is purged was in the log by now. */
-export async function purgeEnd({ bus, topology, settling }: Desk): Promise<number> {
+async function purgeEnd({ bus, topology, settling }: Desk): Promise<number> {
   await settling.settled();
   const last = await bus.lastSequence();
   // Once is enough: what is purged was published before, so every interval that holds it is known after this.
@@ -31,7 +55,7 @@ export async function purgeEnd({ bus, topology, settling }: Desk): Promise<numbe
 }
 
 /** Takes and acknowledges what is ready up to `last`. */
-export async function purge(desk: Desk, last: number): Promise<Purged> {
+async function purgeOnce(desk: Desk, last: number): Promise<Purged> {
   const { pulling, settling } = desk;
   await pulling.pause();
   try {
@@ -46,7 +70,7 @@ export async function purge(desk: Desk, last: number): Promise<Purged> {
 
 async function takeAll(desk: Desk, last: number): Promise<Purged> {
   const { bus, name, held, settling, redelivery, dealing, options } = desk;
-  const line = new NoWaitLine(bus, name);
+  const line = new NoWaitLine(bus, name, (stray) => settling.putBack(stray));
   /** Younger than the purge; kept until the end, or it would come again and again. */
   const younger: Incoming[] = [];
   let purged = 0;
@@ -64,7 +88,8 @@ async function takeAll(desk: Desk, last: number): Promise<Purged> {
           if (message.attempts === 1) past = true;
           continue;
         }
-        if (!options.holdsLease()) throw new Error("the lease lapsed: this process may settle nothing");
+        // Without it this process may settle nothing.
+        if (!options.holdsLease()) return { messages: purged, lost: true };
         settling.finish(message);
         if (dealing.sieve.holds(message) && !isExpired(message, options, 0)) purged++;
       }
@@ -94,7 +119,7 @@ async function isLeft(
   await settling.settled();
   const state = await bus.cursorState(name);
   if (state === undefined) return "no";
-  if (await lag.isBehind((until) => bus.anyAbove(state.filters, state.delivered, until))) return "yes";
+  if (await lag.isBehind((until) => anyAbove(bus, state.filters, state.delivered, until))) return "yes";
   if (why === "empty") return "no";
   const elsewhere = (await options.heldElsewhere(name)).size;
   return state.ackPending > held.size + younger + elsewhere ? "maybe" : "no";

@@ -15,7 +15,7 @@ import { Getter } from "./get.ts";
 import { HeldDeliveries } from "./held.ts";
 import type { Delivery } from "./message.ts";
 import { Pulling, type PullingState } from "./pulling.ts";
-import { purge, purgeEnd } from "./purge.ts";
+import { purge } from "./purge.ts";
 import { Redelivery } from "./redelivery.ts";
 import { Settling } from "./settling.ts";
 import { LocalSubscription } from "./subscription.ts";
@@ -24,9 +24,6 @@ import { Turns } from "./turns.ts";
 import type { SubscribeOptions, Subscriber } from "./verbs.ts";
 
 export type { CursorOptions } from "./desk.ts";
-
-/** How often an ask of a purge may be lost by a bus that is there (it changed its leader). */
-const PURGE_ROUNDS = 3;
 
 const NOWHERE: ReadonlySet<number> = new Set<number>();
 
@@ -130,22 +127,8 @@ export class QueueCursor {
    * Removes what is ready and was in the log when it began, not what clients hold. Resolves to how many messages
    * that were; expired ones do not count.
    */
-  async purge(): Promise<number> {
-    let messages = 0;
-    let last: number | undefined;
-    for (let round = 1; ; round++) {
-      const purged = await this.#turns.run(async () => {
-        if (this.#gone) return { messages: 0, lost: false };
-        last ??= await purgeEnd(this.#desk);
-        return purge(this.#desk, last);
-      });
-      messages += purged.messages;
-      if (!purged.lost) return messages;
-      if (!this.#desk.bus.present || round === PURGE_ROUNDS)
-        throw new Error(`the bus went away while queue '${this.name}' was purged`);
-      // What was on its way is nobody's now: it is put back, and taken again.
-      await this.#options.sweep(this.name);
-    }
+  purge(): Promise<number> {
+    return purge(this.#desk, this.#turns, () => this.#gone);
   }
 
   /**

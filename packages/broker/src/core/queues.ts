@@ -8,6 +8,7 @@
 import type { Queue } from "@amqp/topology";
 import { checkName } from "@amqp/translator";
 import { isRefusal, type Refusal, refuse } from "../refusals.ts";
+import type { CursorState } from "./bus.ts";
 import type { Asker, Done } from "./changes.ts";
 import type { Consumers } from "./consumers.ts";
 import { type Core, isForeign, queueLane, readyQueue, refuseFault, untilWritten, usableQueue } from "./context.ts";
@@ -50,7 +51,7 @@ export class Queues {
         const present = topology.queue(name);
         if (present?.state === "ready") return difference(asker, spec, present) ?? { made: false };
         // `deleting` or `making`: nothing but this lane works on it, so it was left by a crash or a silent bus.
-        if (present !== undefined) await this.#finish(present);
+        if (present !== undefined) await this.#finish(present, await this.#core.bus.cursorState(name));
         const made = await this.#lifecycle.make(name, spec, spec.exclusive ? asker : null);
         return made === "conflict" ? made : { made: true };
       }),
@@ -167,7 +168,7 @@ export class Queues {
 
   /** Marks it `deleting` and takes it away; answers as soon as no client can see it, before a long drain. */
   async #remove(queue: Queue, answer: () => void): Promise<void> {
-    const { topology, fleet } = this.#core;
+    const { topology, fleet, bus } = this.#core;
     const going = await untilWritten(this.#core, async () => {
       const present = topology.queue(queue.name);
       if (present?.id !== queue.id) return undefined;
@@ -176,15 +177,16 @@ export class Queues {
     if (going !== undefined) {
       this.#consumers.forgetQueue(queue.name);
       await fleet.barrier(going.revision);
-      if (await this.#lifecycle.isLong(going)) answer();
-      await this.#finish(going);
+      const state = await bus.cursorState(queue.name);
+      if (state !== undefined && (await this.#lifecycle.isLong(state))) answer();
+      await this.#finish(going, state);
     }
     answer();
   }
 
-  async #finish(queue: Queue): Promise<void> {
+  async #finish(queue: Queue, state: CursorState | undefined): Promise<void> {
     try {
-      const exchanges = await this.#lifecycle.finishDeletion(queue);
+      const exchanges = await this.#lifecycle.finishDeletion(queue, state);
       // Not awaited inside the queue's lane: an exchange's deletion waits for lanes of queues.
       for (const name of exchanges) void this.#exchanges.bindingsWent(name).catch((error) => this.#failed(error, name));
     } catch (error) {

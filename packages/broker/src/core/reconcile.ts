@@ -125,7 +125,7 @@ async function one(
 /** Marked first, so that a crash in the middle leaves it `deleting` and nothing else. Resolves to its exchanges. */
 async function finish({ core, lifecycle }: Parts, queue: Queue): Promise<readonly string[]> {
   const marked = queue.state === "deleting" ? queue : await core.topology.updateQueue(queue, { state: "deleting" });
-  return marked === "conflict" ? [] : lifecycle.finishDeletion(marked);
+  return marked === "conflict" ? [] : lifecycle.finishDeletion(marked, await core.bus.cursorState(marked.name));
 }
 
 /** An auto-delete exchange whose last binding went while nobody could see to it. */

@@ -33,6 +33,9 @@ export class Settling {
   readonly #acknowledged: Acknowledged = new Acknowledged();
   /** Rises when another server leads the cursor. */
   #era = 0;
+  /** Rises with all that was sent, and with all that may have undone it; how far it is proven. */
+  #sent = 0;
+  #provenTo = 0;
 
   constructor(queue: string, bus: Bus, holdsLease: () => boolean) {
     this.#queue = queue;
@@ -47,6 +50,7 @@ export class Settling {
       this.#owed.push({ what, how });
       return;
     }
+    this.#sent++;
     this.#bus.settle(what.token, how);
     this.#acknowledged.add(what.sequence);
   }
@@ -84,6 +88,7 @@ export class Settling {
   /** Another server leads the cursor: what the last one was told at the end is not known to this one. */
   moved(): void {
     this.#era++;
+    this.#sent++;
   }
 
   /**
@@ -92,6 +97,7 @@ export class Settling {
    */
   sayAgain(floor: number): void {
     if (this.#away || !this.#holdsLease()) return;
+    this.#sent++;
     for (const sequence of this.#acknowledged.above(floor)) this.#bus.ackAbandoned(this.#queue, sequence, 1);
   }
 
@@ -102,6 +108,7 @@ export class Settling {
   /** The tokens are good still: a bus that restarted knows what it had delivered. */
   back(): void {
     this.#away = false;
+    this.#sent++;
     this.regained();
   }
 
@@ -123,11 +130,16 @@ export class Settling {
     this.#owed = [];
   }
 
+  /** Asks the bus nothing where nothing was sent since it last proved it. */
   async #proven(): Promise<void> {
-    for (let proof = 1; ; proof++) {
+    for (let proof = 1; this.#provenTo < this.#sent; proof++) {
       const era = this.#era;
+      const sent = this.#sent;
       const isPrompt = await this.#bus.settled(this.#queue);
-      if ((isPrompt && era === this.#era) || proof === PROOFS) return;
+      if ((isPrompt && era === this.#era) || proof === PROOFS) {
+        this.#provenTo = Math.max(this.#provenTo, sent);
+        return;
+      }
       // Nobody led the cursor for a while, and what was sent then is lost.
       this.sayAgain(0);
     }
@@ -138,6 +150,7 @@ export class Settling {
     const naks = this.#naks;
     this.#naks = [];
     naks.sort((a, b) => a.sequence - b.sequence);
+    this.#sent++;
     const mayNot = this.#away || !this.#holdsLease();
     for (const what of naks) {
       if (mayNot) this.#owed.push({ what, how: "nak" });

@@ -24,7 +24,7 @@ import type { Properties } from "../core/message.ts";
 import { Cursors } from "./cursors.ts";
 import { Elections } from "./elections.ts";
 import { Link, type LinkListener } from "./link.ts";
-import { anyAbove } from "./log-look.ts";
+import { nextAbove } from "./log-look.ts";
 import { base64Length, HEADER_LIMIT, HEADER_OVERHEAD } from "./props-header.ts";
 import { Publisher } from "./publisher.ts";
 import { Pulls } from "./pulls.ts";
@@ -259,8 +259,8 @@ export class JetStreamBus implements Bus {
     return await this.#cursors.count(filters, above);
   }
 
-  async anyAbove(filters: readonly string[], above: number, until?: number): Promise<boolean> {
-    return await anyAbove(this.#requests, this.#options.stream, filters, { above, until }, () => this.lastSequence());
+  async nextAbove(filter: string, above: number): Promise<number | undefined> {
+    return await nextAbove(this.#requests, this.#options.stream, filter, above);
   }
 
   async collect(filters: readonly string[], above: number): Promise<number> {
