@@ -29,6 +29,8 @@ export interface Rig {
 
 /** What stands between a broker and its bus, for tests that delay it or end it. */
 export interface Between {
+  /** `amqp` unless said: a namespace's own. */
+  readonly root?: string;
   bus?(bus: Bus): Bus;
   bucket?(bucket: Bucket): Bucket;
 }
@@ -39,10 +41,11 @@ export async function openRig(url: string, between: Between = {}): Promise<Rig> 
     connections.push(await connect({ servers: url, reconnectTimeWait: 50, maxReconnectAttempts: -1 }));
   const [publishing, delivering] = connections as [NatsConnection, NatsConnection];
   const health = new Health(silent, 30_000);
+  const { root = "amqp" } = between;
   const bus = await openBus({ publishing, delivering, stream: "AMQP", root: "amqp", listener: health, log: silent });
   const bucket = await openBucket(publishing, { name: "amqp" });
   const broker = await Broker.open({
-    root: "amqp",
+    root,
     bus: between.bus?.(bus) ?? bus,
     bucket: between.bucket?.(bucket) ?? bucket,
     peers: new NatsPeers(publishing, "amqp"),
