@@ -146,11 +146,6 @@ export class QueueCursor {
     return messages;
   }
 
-  /** Puts its own deliveries back; they come again in their old order. */
-  requeue(deliveries: readonly Delivery[]): void {
-    for (const delivery of deliveries) delivery.settle("requeue");
-  }
-
   /** Puts back whatever was delivered and is in nobody's hands, here or `elsewhere` (design §6, SWEEP). */
   sweep(elsewhere: ReadonlySet<number> = NOWHERE): Promise<void> {
     return this.#turns.run(async () => (this.#gone ? undefined : sweep(this.#desk, elsewhere)));

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Bus, PullLine, PullSink } from "../../src/core/bus.ts";
 import type { QueueCursor } from "../../src/core/queue.ts";
-import { Client, numberOf, numbers, Site, until } from "./queue-site.ts";
+import { Client, numberOf, numbers, requeue, Site, until } from "./queue-site.ts";
 
 let site: Site;
 let cursor: QueueCursor;
@@ -223,7 +223,7 @@ describe("a bus that died", () => {
     const subscription = cursor.subscribe(client, acknowledged(client));
     await until(() => client.got.length === 50);
     subscription.cancel();
-    cursor.requeue(client.got.slice(20));
+    requeue(client.got.slice(20));
     await site.bus.settled(name);
     await site.crash();
     const next = new Client(100);
@@ -246,7 +246,7 @@ describe("a bus that died", () => {
     const crashed = site.crash(300);
     await sleep(150);
     for (const delivery of client.got.slice(0, 8)) delivery.settle("complete");
-    cursor.requeue(client.got.slice(8));
+    requeue(client.got.slice(8));
     client.credits[0]?.grant(10);
     await crashed;
     await until(() => client.got.length === 12, 10_000);

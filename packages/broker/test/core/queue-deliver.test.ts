@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { Credit } from "../../src/core/credit.ts";
 import type { Delivery } from "../../src/core/message.ts";
 import type { QueueCursor } from "../../src/core/queue.ts";
-import { Client, numberOf, numbers, Site, until } from "./queue-site.ts";
+import { Client, numberOf, numbers, requeue, Site, until } from "./queue-site.ts";
 
 let site: Site;
 let cursor: QueueCursor;
@@ -140,7 +140,7 @@ describe("handing back", () => {
     await site.publish(subject(), 100);
     await until(() => clients.every((client) => client.got.length === 50));
     for (const subscription of subscriptions) subscription.cancel();
-    cursor.requeue(clients.flatMap((client) => client.got).reverse());
+    requeue(clients.flatMap((client) => client.got).reverse());
     expect(cursor.held).toBe(0);
     const next = new Client(200);
     cursor.subscribe(next, acknowledged(next));
@@ -173,7 +173,7 @@ describe("handing back", () => {
       first.onDeliver = () => {
         if (first.got.length !== 25) return;
         subscription.cancel();
-        cursor.requeue(first.got);
+        requeue(first.got);
       };
       await site.publish(subject(), 300);
       await until(() => first.got.length === 25);

@@ -75,6 +75,11 @@ export function numberOf(delivery: Delivery): number {
   return Number(Buffer.from(delivery.body).toString());
 }
 
+/** As a client that hands back all of these at once. */
+export function requeue(deliveries: readonly Delivery[]): void {
+  for (const delivery of deliveries) delivery.settle("requeue");
+}
+
 export class Site {
   readonly #folder: string;
   #port = 0;

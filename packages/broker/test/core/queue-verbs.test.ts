@@ -5,7 +5,7 @@ import type { Bus, CursorState } from "../../src/core/bus.ts";
 import { emptyCursor } from "../../src/core/drain.ts";
 import type { Delivery } from "../../src/core/message.ts";
 import type { QueueCursor } from "../../src/core/queue.ts";
-import { Client, numberOf, numbers, Site, until } from "./queue-site.ts";
+import { Client, numberOf, numbers, requeue, Site, until } from "./queue-site.ts";
 
 let site: Site;
 let cursor: QueueCursor;
@@ -182,7 +182,7 @@ describe("ready", () => {
     expect(await cursor.ready()).toBe(12);
     subscription.cancel();
     expect(await cursor.ready()).toBe(12);
-    cursor.requeue(client.got);
+    requeue(client.got);
     expect(await cursor.ready()).toBe(17);
   });
 
@@ -344,7 +344,7 @@ describe("emptyCursor", () => {
     cursor.subscribe(client, acknowledged(client));
     for (let round = 0; round < 14; round++) await site.publish(subject(), 4_000);
     await until(() => client.got.length === 40);
-    cursor.requeue(client.got.slice(10, 20));
+    requeue(client.got.slice(10, 20));
     cursor.gone();
     const state = await stateNow();
     const first = emptyCursor(site.bus, state);
