@@ -294,6 +294,8 @@ export class Connection implements TransportListener, Counted {
 
   #closeTransport(how: "end" | "destroy"): void {
     if (this.state === "closed") return;
+    // A probe of the port, which says nothing; RabbitMQ does not make a line of it either.
+    const level = this.state === "header" && !this.#reception.began ? "debug" : "info";
     this.state = "closed";
     this.connections.census.gone(this);
     clearTimeout(this.#timer);
@@ -302,7 +304,7 @@ export class Connection implements TransportListener, Counted {
     this.outbox.close();
     this.#transport[how]();
     const seconds = Math.round((performance.now() - this.#began) / 1000);
-    this.#log.info({ ...this.#fields(), reason: this.#reason, seconds }, "connection closed");
+    this.#log[level]({ ...this.#fields(), reason: this.#reason, seconds }, "connection closed");
   }
 
   #late(): void {

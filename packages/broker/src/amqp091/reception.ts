@@ -26,6 +26,9 @@ export class Reception {
     this.#decoder = new FrameDecoder({ maxFrameSize: connection.limits.handshakeFrameMax });
   }
 
+  /** Whether the peer has said anything. */
+  began: boolean = false;
+
   /** Octets of a whole frame, as negotiated. */
   set frameMax(octets: number) {
     this.#decoder.maxFrameSize = octets;
@@ -33,6 +36,7 @@ export class Reception {
 
   /** The next octets, in any partition. @throws CodecError where they are no frames, or no method. */
   receive(chunk: Buffer): void {
+    this.began = true;
     if (this.#waiting.length > 0 && this.#connection.state !== "authenticating") this.#receiveWaiting();
     if (this.#connection.state === "header") this.#receiveHeader(chunk);
     else if (chunk.length > 0) this.#receiveFrames(chunk);

@@ -71,6 +71,13 @@ export class Leadership {
     return this.#trying;
   }
 
+  /** At boot: an operator who starts a second replica sees that it joined. */
+  tell(): void {
+    const leader = this.#topology.leader();
+    if (this.#mayLead && this.#state === "following" && leader !== undefined)
+      this.#log.info({ replica: this.#presence.id, leader }, "this replica follows; another one leads the topology");
+  }
+
   async close(): Promise<void> {
     this.#state = "closed";
     clearTimeout(this.#timer);

@@ -77,6 +77,7 @@ export class Replica {
       if (starting) await replica.#markFleet(false);
       await replica.#leadership.seek();
       await replica.lead.run("ready", null);
+      replica.#leadership.tell();
       replica.#starting = false;
       return replica;
     } catch (error) {
