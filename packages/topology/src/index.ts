@@ -16,6 +16,7 @@ export type {
   ReplicaRecord,
   Stored,
 } from "./entities.ts";
+export { Fence } from "./fence.ts";
 export {
   type BindingPlace,
   bindingKey,

@@ -144,7 +144,7 @@ export class JetStreamBus implements Bus {
       nextSubject: (queue) => this.#requests.subject(`CONSUMER.MSG.NEXT.${stream}.${queue}`),
       gone,
     });
-    this.#cursors = new Cursors(this.#requests, stream, this, () => this.#delivering.isClustered);
+    this.#cursors = new Cursors(this.#requests, options, this, () => this.#delivering.isClustered);
     this.#elections = new Elections({
       link: this.#api,
       stream,

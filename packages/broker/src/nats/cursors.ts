@@ -7,6 +7,7 @@
 import { nuid } from "@nats-io/nats-core";
 import type { Bus, CursorSpec, CursorState } from "../core/bus.ts";
 import { BusError, Code, hasCode } from "./errors.ts";
+import { Interest } from "./interest.ts";
 import type { Requests } from "./requests.ts";
 
 const SECOND = 1_000_000_000;
@@ -66,9 +67,16 @@ export class Cursors {
   readonly #requests: Requests;
   readonly #stream: string;
   readonly #bus: CollectingBus;
+  readonly #interest: Interest;
   readonly #isClustered: () => boolean;
 
-  constructor(requests: Requests, stream: string, bus: CollectingBus, isClustered: () => boolean) {
+  constructor(
+    requests: Requests,
+    { stream, root }: { readonly stream: string; readonly root: string },
+    bus: CollectingBus,
+    isClustered: () => boolean,
+  ) {
+    this.#interest = new Interest({ requests, stream, root });
     this.#isClustered = isClustered;
     this.#requests = requests;
     this.#stream = stream;
@@ -81,6 +89,7 @@ export class Cursors {
       config: toConfig(spec, false),
       action: "create",
     });
+    if (this.#isClustered()) await this.#interest.known();
   }
 
   async update(spec: CursorSpec, headersOnly: boolean): Promise<boolean> {
@@ -91,6 +100,7 @@ export class Cursors {
         // Create-or-update would bring a deleted queue back (design §4).
         action: "update",
       });
+      if (this.#isClustered() && !headersOnly) await this.#interest.known();
       return true;
     } catch (error) {
       if (hasCode(error, Code.consumerDoesNotExist, Code.consumerNotFound)) return false;
