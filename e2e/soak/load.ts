@@ -47,6 +47,11 @@ export async function clear(site: Site, random: Random): Promise<void> {
   await closed(peer);
 }
 
+/** With when, to be found in the gateways' logs. */
+function trouble(work: Work, text: string): void {
+  work.troubles.push(`${new Date().toISOString()} ${text}`);
+}
+
 /** Publishes with confirms and consumes with acks on two connections that stay, perhaps of two gateways. */
 export async function steady(site: Site, random: Random, work: Work, queue: string, perSecond: number): Promise<void> {
   let [sent, confirmed] = [0, 0];
@@ -76,7 +81,7 @@ export async function steady(site: Site, random: Random, work: Work, queue: stri
     await pause(site, (batch * 1_000) / perSecond);
     while (sent - confirmed > 500 && publisher.isOpen) await sleep(5);
     if (!publisher.isOpen || !consumer.isOpen) {
-      work.troubles.push(`a steady connection was lost: ${publisher.reason?.text ?? consumer.reason?.text}`);
+      trouble(work, `a steady connection was lost: ${publisher.reason?.text ?? consumer.reason?.text}`);
       return;
     }
   }
@@ -116,7 +121,7 @@ export async function caller(site: Site, random: Random, work: Work): Promise<vo
       });
       peer.publish(1, { routingKey: RPC }, Buffer.from(queue));
       const isLate = await Promise.race([answer.then(() => false), sleep(10_000).then(() => true)]);
-      if (isLate) work.troubles.push(`a call over ${queue} was not answered for 10 s`);
+      if (isLate) trouble(work, `a call over ${queue} was not answered for 10 s`);
       else work.calls++;
     }
     await end(peer, random);

@@ -34,6 +34,7 @@ try {
   }
   for (const [name, growth] of Object.entries(growths(memory))) console.log(`${name}: ${growth.toFixed(3)} MiB/min`);
   const wrong = judge(result, Number(values.growth));
+  for (const line of result.warnings) console.log(line);
   for (const line of wrong) console.log(`WRONG: ${line}`);
   if (wrong.length > 0) process.exitCode = 1;
 } finally {

@@ -30,6 +30,7 @@ describe("the judge of the soak", () => {
     before: counts,
     after: counts,
     end: { ...counts, consumers: [], keys: [] },
+    warnings: [],
   };
 
   it("finds nothing in a right one", () => {

@@ -22,6 +22,8 @@ export interface SoakResult {
   readonly before: Counts;
   readonly after: Counts;
   readonly end: Counts;
+  /** What the gateways warned of. */
+  readonly warnings: readonly string[];
 }
 
 /** The first load: whatever is made once and kept (code, caches, subscriptions) is there after it. */
@@ -60,7 +62,12 @@ export async function soak({ seed, seconds, gateways = 2, tell }: SoakOptions): 
     const after = await settledCounts(counts, before);
     await clear(site(AbortSignal.abort()), randomOf(seed, "clear"));
     const nothing: Counts = { ...before, consumers: [], keys: [] };
-    return { work, memory, before, after, end: await settledCounts(counts, nothing) };
+    const warnings = processes.logs().flatMap(({ gateway, at, text }) => {
+      const { level = "info", msg } = JSON.parse(text) as { readonly level?: string; readonly msg?: string };
+      const isQuiet = level === "info" || level === "debug";
+      return isQuiet ? [] : [`${new Date(at).toISOString()} gateway ${gateway}: ${msg}`];
+    });
+    return { work, memory, before, after, end: await settledCounts(counts, nothing), warnings };
   } catch (error) {
     for (const { gateway, text } of processes.logs().slice(-KEPT)) tell?.(`gateway ${gateway}: ${text}`);
     throw error;
