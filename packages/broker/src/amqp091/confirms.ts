@@ -12,6 +12,8 @@ const PENDING = 0;
 const ACK = 1;
 const NACK = 2;
 const LEAST = 64;
+/** A channel that never publishes needs no room. */
+const NO_STATES: Uint8Array = new Uint8Array(0);
 
 export interface ConfirmListener {
   /** The confirm of that delivery tag. */
@@ -25,7 +27,7 @@ export interface ConfirmListener {
 export class Confirms implements PublishSink {
   readonly #listener: ConfirmListener;
   /** States of the publishes #base … #next − 1, by number & mask. */
-  #states: Uint8Array = new Uint8Array(LEAST);
+  #states: Uint8Array = NO_STATES;
   #base = 1;
   #next = 1;
   /** The number of the first publish in confirm mode: its delivery tag is 1. */
@@ -109,7 +111,7 @@ export class Confirms implements PublishSink {
 
   #grow(): void {
     const before = this.#states;
-    const grown = new Uint8Array(before.length * 2);
+    const grown = new Uint8Array(Math.max(before.length * 2, LEAST));
     for (let number = this.#base; number < this.#next; number++) {
       grown[number & (grown.length - 1)] = before[number & (before.length - 1)] as number;
     }

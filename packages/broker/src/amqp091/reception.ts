@@ -11,11 +11,13 @@ import type { Channels } from "./channels.ts";
 import type { Connection } from "./connection.ts";
 import { dispatchConnection, sendStart } from "./handlers/connection.ts";
 
+const NOTHING: Buffer = Buffer.alloc(0);
+
 export class Reception {
   readonly #connection: Connection;
   readonly #channels: Channels;
   #decoder: FrameDecoder;
-  #header: Buffer = Buffer.alloc(0);
+  #header: Buffer = NOTHING;
   #handshakeOctets = 0;
   /** Frames that came while the doorkeeper was asked; bounded by the octets of a handshake. */
   #waiting: (readonly [FrameType, number, Buffer])[] = [];

@@ -12,10 +12,12 @@
  */
 
 const LEAST = 16;
+/** Most channels publish, or wait: they hold nothing, and cost nothing here. */
+const NO_TAGS: Float64Array = new Float64Array(0);
 
 export class Unacked<T> {
-  #tags: Float64Array = new Float64Array(LEAST);
-  #items: (T | undefined)[] = new Array<T | undefined>(LEAST).fill(undefined);
+  #tags: Float64Array = NO_TAGS;
+  #items: (T | undefined)[] = [];
   /** Places count up for ever; `place & mask` is where it stands in the arrays. */
   #head = 0;
   #tail = 0;
@@ -108,7 +110,7 @@ export class Unacked<T> {
   /** The ring is full: squeezes out what was taken, and doubles it where that is less than half. */
   #makeRoom(): void {
     const before = this.#items.length;
-    const length = this.#held > before / 2 ? before * 2 : before;
+    const length = this.#held > before / 2 ? before * 2 : Math.max(before, LEAST);
     const tags = new Float64Array(length);
     const items = new Array<T | undefined>(length).fill(undefined);
     let kept = 0;

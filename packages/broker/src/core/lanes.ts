@@ -5,6 +5,11 @@
  * ONE WRITER), and joining neighbours that can be done in one step (binds).
  * Used by: exchanges, queues, bindings, chores. Separate because the order of changes is a law of its own.
  */
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** How long a lane rests after a step that several joined, as a part of what it took; milliseconds at most. */
+const GATHERING = 0.25;
+const LONGEST_GATHERING = 50;
 
 interface Step {
   run(): Promise<void>;
@@ -65,7 +70,13 @@ export class Lanes {
   }
 
   async #run(name: string, steps: Step[]): Promise<void> {
-    for (let step = steps.shift(); step !== undefined; step = steps.shift()) await step.run();
+    for (let step = steps.shift(); step !== undefined; step = steps.shift()) {
+      const began = performance.now();
+      await step.run();
+      // Several who were answered together come again together, in a moment: they shall share the next step too.
+      if (step.items !== undefined && step.items.length > 1)
+        await sleep(Math.min((performance.now() - began) * GATHERING, LONGEST_GATHERING));
+    }
     this.#lanes.delete(name);
   }
 }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Lanes } from "../../src/core/lanes.ts";
@@ -42,6 +43,25 @@ test("what is joined in one turn reaches the joiner in one call, and each is ans
   const answers = await Promise.all([1, 2, 3].map((item) => lanes.join("q", item, joiner)));
   expect(answers).toEqual([2, 4, 6]);
   expect(calls).toEqual([[1, 2, 3]]);
+});
+
+test("clients that each come again when they are answered go on sharing steps", async () => {
+  const lanes = new Lanes();
+  const sizes: number[] = [];
+  const joiner = async (items: readonly number[]): Promise<readonly number[]> => {
+    sizes.push(items.length);
+    await sleep(20);
+    return items;
+  };
+  const client = async (): Promise<void> => {
+    for (let n = 0; n < 10; n++) {
+      await lanes.join("q", n, joiner);
+      await turn();
+    }
+  };
+  await Promise.all(Array.from({ length: 20 }, client));
+  expect(sizes.reduce((sum, size) => sum + size)).toBe(200);
+  expect(sizes.length).toBeLessThan(15);
 });
 
 test("a task between two joined items keeps them apart", async () => {
