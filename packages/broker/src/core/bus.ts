@@ -117,6 +117,8 @@ export interface LogState {
   readonly bytes: number;
   readonly firstSequence: number;
   readonly lastSequence: number;
+  /** Cursors on it, those of others than this software included. */
+  readonly consumers: number;
 }
 
 /** Thrown by the verbs below when the bus refuses or stays silent; `timeout` means: the outcome is unknown. */

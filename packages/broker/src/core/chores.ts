@@ -10,10 +10,10 @@ import { isFault, toFilters } from "@amqp/translator";
 import { living } from "./bindings.ts";
 import type { CursorState } from "./bus.ts";
 import { type Core, queueLane, untilWritten } from "./context.ts";
-import { DRAIN_ABOVE } from "./drain.ts";
 import type { CursorFilters } from "./filters.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import { anyAbove } from "./log-look.ts";
+import { DRAIN_ABOVE } from "./walk.ts";
 
 /** Milliseconds until a queue is looked at again: at first, and at most. */
 const FIRST = 250;

@@ -5,6 +5,7 @@
  * binding's filter stands wider than the binding. Used by: queue. Separate because counting is not delivering:
  * nothing here changes anything.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Queue, Topology } from "@amqp/topology";
 import { implicitFilter, isDisjoint, isFault, toFilters } from "@amqp/translator";
 import type { Bus, CursorState } from "./bus.ts";
@@ -12,9 +13,10 @@ import type { Desk } from "./desk.ts";
 import { type FilterInterval, type Segment, segmentsAbove } from "./interval-segments.ts";
 import { Lag } from "./lag.ts";
 import { anyWithin } from "./log-look.ts";
+import { mayCount } from "./walk.ts";
 
-/** A counting cursor holds interest itself: further from the log's end than this it must not stand (design §5, LEAK). */
-const COUNTABLE = 50_000;
+/** How long a cursor hears of what the log has, on a server that is busy: milliseconds. */
+const HEARING = 20;
 
 /** Ready messages; `bound`: not exactly, since they lie too far back to be counted. */
 export interface Count {
@@ -25,7 +27,7 @@ export interface Count {
 /**
  * Resolves to the ready messages; `bound`: it may be fewer, since they lie too far back to be counted. A cursor's own
  * numbers lag a PubAck by milliseconds (measured: 2–4 % of states on a busy machine): `quick` takes them as they are, else
- * what is pending is counted in the log.
+ * what is pending is counted in the log, or where that would hold the bus up, read again after many such milliseconds.
  */
 export async function countReady(desk: Desk, quick: boolean): Promise<Count> {
   const lag = new Lag(desk.bus);
@@ -86,9 +88,13 @@ async function countPending(
   const isPlain =
     segments.length === 1 && first !== undefined && isSame(first.filters, state.filters) && isDisjoint(state.filters);
   if (quick && (isPlain || state.pending === 0)) return { messages: state.pending, bound: false };
-  const toEnd = (await bus.lastSequence()) - state.delivered;
-  if (toEnd > COUNTABLE) return { messages: state.pending, bound: !isPlain };
-  if (toEnd <= 0) return { messages: 0, bound: false };
+  const log = await bus.logState();
+  if (log.lastSequence <= state.delivered) return { messages: 0, bound: false };
+  if (!mayCount(log, state.delivered)) {
+    if (!isPlain) return { messages: state.pending, bound: true };
+    await sleep(HEARING);
+    return { messages: (await bus.cursorState(state.queue))?.pending ?? 0, bound: false };
+  }
   if (isPlain) return { messages: await bus.count(state.filters, state.delivered), bound: false };
   const matching = new Map<number, Promise<number>>();
   /** What the cursor's filters match above the place-th segment's start; nothing behind the last one's end. */

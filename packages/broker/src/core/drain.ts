@@ -1,15 +1,14 @@
 /**
  * Emptying a cursor that is about to be deleted (design §5, LEAK).
  *
- * Responsibilities: a cursor deleted far behind the log's end leaves messages that nobody wants, for ever; so it is
- * emptied first, with headers only. Used by: the queue's deletion, before it deletes the cursor.
+ * Responsibilities: a cursor deleted far behind the log's end leaves messages that nobody wants, for ever, or holds the
+ * bus up; so it is emptied first, with headers only. Used by: the queue's deletion, before it deletes the cursor.
  * Separate because it needs no queue: the queue is `deleting`, and whoever leads may begin it again after a crash.
  */
 import type { Bus, CursorState } from "./bus.ts";
 import { NoWaitLine } from "./no-wait.ts";
+import { mayDelete } from "./walk.ts";
 
-/** Sequences between a cursor's ack floor and the log's end up to which the bus clears up by itself. */
-export const DRAIN_ABOVE = 50_000;
 const BATCH = 2_000;
 const STRIDE = 5_000;
 /** An ask that was lost is made good by the next round, and needs one more. */
@@ -23,7 +22,7 @@ const ROUNDS = 20;
 export async function emptyCursor(bus: Bus, present: CursorState): Promise<number | undefined> {
   const { queue } = present;
   if (isEmpty(present)) return undefined;
-  if ((await bus.lastSequence()) - present.ackFloor <= DRAIN_ABOVE) return undefined;
+  if (mayDelete(await bus.logState(), present.ackFloor)) return undefined;
   if (!(await bus.updateCursor(present, { headersOnly: true }))) return undefined;
   let state: CursorState | undefined = present;
   const line = new NoWaitLine(bus, queue);

@@ -9,9 +9,10 @@ import type { Owner, Queue, QueueRecord } from "@amqp/topology";
 import { implicitFilter } from "@amqp/translator";
 import type { CursorState } from "./bus.ts";
 import { type Core, untilWritten } from "./context.ts";
-import { DRAIN_ABOVE, emptyCursor } from "./drain.ts";
+import { emptyCursor } from "./drain.ts";
 import { type CursorFilters, isTimeout } from "./filters.ts";
 import type { QueueSpec } from "./verbs.ts";
+import { mayDelete } from "./walk.ts";
 
 export class Lifecycle {
   readonly #core: Core;
@@ -76,7 +77,7 @@ export class Lifecycle {
   /** Whether {@link finishDeletion} from this state will take long: then the client is answered before it. */
   async isLong(state: CursorState): Promise<boolean> {
     if (state.pending === 0 && state.ackPending === 0) return false;
-    return (await this.#core.bus.lastSequence()) - state.ackFloor > DRAIN_ABOVE;
+    return !mayDelete(await this.#core.bus.logState(), state.ackFloor);
   }
 
   /**

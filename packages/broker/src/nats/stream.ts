@@ -46,6 +46,7 @@ interface StreamInfo {
     readonly messages: number;
     readonly bytes: number;
     readonly first_seq: number;
+    readonly consumer_count: number;
     readonly last_seq: number;
   };
 }
@@ -114,7 +115,13 @@ export async function openStream(requests: Requests, options: StreamOptions, log
 
 export async function readLogState(requests: Requests, stream: string): Promise<LogState> {
   const { state } = await requests.read<StreamInfo>(`STREAM.INFO.${stream}`);
-  return { messages: state.messages, bytes: state.bytes, firstSequence: state.first_seq, lastSequence: state.last_seq };
+  return {
+    messages: state.messages,
+    bytes: state.bytes,
+    firstSequence: state.first_seq,
+    lastSequence: state.last_seq,
+    consumers: state.consumer_count,
+  };
 }
 
 /** Octets that still fit in; infinite for an unbounded stream. */

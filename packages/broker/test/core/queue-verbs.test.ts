@@ -271,7 +271,7 @@ describe("ready", () => {
     expect(await spied.ready(true)).toBe(3);
     expect(requests).toEqual(new Set(["cursorState"]));
     expect(await spied.ready()).toBe(3);
-    expect(requests).toEqual(new Set(["cursorState", "lastSequence", "count"]));
+    expect(requests).toEqual(new Set(["cursorState", "logState", "count"]));
     await spied.close();
   });
 
