@@ -11,7 +11,6 @@
  */
 import { CodecError, type MethodName } from "@amqp/codec";
 import type { PublishOutcome } from "../core/bus.ts";
-import type { Admission } from "../core/doorkeeper.ts";
 import type { Log } from "../core/log.ts";
 import type { Session } from "../core/verbs.ts";
 import { type Refusal, refuse } from "../refusals.ts";
@@ -21,6 +20,7 @@ import { Channels } from "./channels.ts";
 import { type Client, NO_CLIENT } from "./client.ts";
 import type { Connections } from "./connections.ts";
 import { Gate } from "./gate.ts";
+import { Handshake } from "./handshake.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { Identity } from "./identity.ts";
 import type { Limits } from "./limits.ts";
@@ -42,8 +42,6 @@ export type ConnectionState =
   | "closing"
   | "closed";
 
-const NOTHING: Buffer = Buffer.alloc(0);
-
 export class Connection implements TransportListener, Counted {
   readonly id: string;
   readonly origin: string;
@@ -53,6 +51,7 @@ export class Connection implements TransportListener, Counted {
   readonly identity: Identity;
   readonly quota: Quota;
   readonly pressure: Pressure;
+  readonly handshake: Handshake;
   state: ConnectionState = "header";
   client: Client = NO_CLIENT;
   tuning: Tuning;
@@ -87,7 +86,11 @@ export class Connection implements TransportListener, Counted {
     this.#channels = new Channels(this);
     this.#heartbeat = new Heartbeat(this.outbox, this.#gate, () => this.#silent());
     this.#reception = new Reception(this, this.#channels);
-    this.#timer = setTimeout(() => this.#late(), this.limits.handshake);
+    this.handshake = new Handshake(this, {
+      gate: this.#gate,
+      heartbeat: this.#heartbeat,
+      reception: this.#reception,
+    });
     this.#log.debug(this.#fields(), "connection accepted");
   }
 
@@ -117,73 +120,19 @@ export class Connection implements TransportListener, Counted {
     if (this.state !== "closed") this.#closeTransport("destroy");
   }
 
-  /** start-ok carried a login, and the doorkeeper is asked: what comes meanwhile waits. */
-  authenticating(client: Client): void {
-    this.client = client;
-    this.state = "authenticating";
-    this.#gate.pause("login");
-  }
-
-  /** The doorkeeper let it in. Who has gone meanwhile leaves at once. */
-  admitted(admission: Admission): void {
-    if (this.state !== "authenticating") {
-      admission.leave();
-      return;
-    }
-    this.identity.hold(admission);
-    this.state = "tuning";
-    this.#log.info({ ...this.#fields(), product: this.client.product }, "connection authenticated");
-    const { channelMax, frameMax, heartbeat } = this.limits;
-    this.outbox.method(0, "connection.tune", { channelMax, frameMax, heartbeat });
-    this.#gate.resume("login");
-    this.receive(NOTHING); // and what waited
-  }
-
-  /** The doorkeeper does not let it in. True: tell it so; else it would not understand, and is dropped after a while. */
-  turnedAway(mechanism: string, why: string): boolean {
-    if (this.state !== "authenticating") return false;
-    this.#suspect();
-    this.warn({ mechanism, why }, "login refused");
-    if (this.client.learnsRefusal) return true;
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.drop("its login was refused"), this.limits.refusal);
-    return false;
-  }
-
-  /** What it said as a login is none: as bad as a wrong one. */
-  #suspect(): void {
-    const { census, suspicion } = this.connections;
-    census.loginFailed();
-    suspicion.failed(this.origin, performance.now());
+  info(fields: object, text: string): void {
+    this.#log.info({ ...this.#fields(), ...fields }, text);
   }
 
   warn(fields: object, text: string): void {
     this.#log.warn({ ...this.#fields(), ...fields }, text);
   }
 
-  /** tune-ok is within the offer. */
-  tuned(tuning: Tuning): void {
-    this.tuning = tuning;
-    this.outbox.frameMax = tuning.frameMax;
-    this.#reception.frameMax = tuning.frameMax;
-    this.state = "opening";
-    this.#heartbeat.start(tuning.heartbeat);
-  }
-
-  /** connection.open is taken, if there is room for one more. */
-  open(): Refusal | undefined {
-    const { census } = this.connections;
-    const entered = census.enter(this, this.identity.key, this.limits);
-    if (typeof entered !== "function") return entered;
-    census.settled(this);
-    this.#leave = entered;
-    clearTimeout(this.#timer);
+  /** It runs; `leave` is called when it ends. */
+  opened(leave: () => void): void {
+    this.#leave = leave;
     this.session = this.identity.verbs.openSession();
     this.state = "running";
-    this.outbox.method(0, "connection.open-ok", {});
-    this.#log.info(this.#fields(), "connection opened");
-    this.identity.opened();
-    return undefined;
   }
 
   /** A publish went to the bus: where its window is full, this socket is not read until there is room. */
@@ -227,7 +176,8 @@ export class Connection implements TransportListener, Counted {
   refuse(refusal: Refusal, method?: MethodName): void {
     if (this.state === "closing" || this.state === "closed") return;
     this.connections.census.refused(refusal.name);
-    if (refusal.name === "login-malformed") this.#suspect();
+    // As bad as a wrong one.
+    if (refusal.name === "login-malformed") this.handshake.suspect();
     this.fail(toClosing(refusal, method));
   }
 
@@ -275,7 +225,7 @@ export class Connection implements TransportListener, Counted {
   }
 
   async #giveBack(): Promise<void> {
-    clearTimeout(this.#timer);
+    this.handshake.end();
     this.connections.census.settled(this);
     this.#leave?.();
     this.#heartbeat.stop();
@@ -305,11 +255,6 @@ export class Connection implements TransportListener, Counted {
     this.#transport[how]();
     const seconds = Math.round((performance.now() - this.#began) / 1000);
     this.#log[level]({ ...this.#fields(), reason: this.#reason, seconds }, "connection closed");
-  }
-
-  #late(): void {
-    if (this.state === "header") this.drop("no protocol header came in time");
-    else this.refuse(refuse("handshake-late", { present: `${this.limits.handshake}` }));
   }
 
   #silent(): void {

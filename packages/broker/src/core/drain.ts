@@ -1,8 +1,8 @@
 /**
  * Emptying a cursor that is about to be deleted (design §5, LEAK).
  *
- * Responsibilities: a cursor deleted far behind the log's end leaves messages that nobody wants, for ever, or holds the
- * bus up; so it is emptied first, with headers only. Used by: the queue's deletion, before it deletes the cursor.
+ * Responsibilities: a cursor deleted far behind the log's end leaves messages that nobody wants, for ever; so it is
+ * emptied first, with headers only. Used by: the queue's deletion, before it deletes the cursor.
  * Separate because it needs no queue: the queue is `deleting`, and whoever leads may begin it again after a crash.
  */
 import type { Bus, CursorState } from "./bus.ts";

@@ -52,10 +52,11 @@ const CONNECTION: Handlers<"connection", Connection> = {
     if (connection.state !== "starting") return unexpected(connection);
     const login = readLogin(mechanism, response);
     if (login === "malformed") return refuse("login-malformed", { wanted: mechanism });
-    connection.authenticating(toClient(clientProperties));
+    connection.handshake.authenticating(toClient(clientProperties));
     const decided = (answer: Admission | Refused): Refusal | undefined => {
-      if (!isRefused(answer)) connection.admitted(answer);
-      else if (connection.turnedAway(mechanism, answer.refused)) return refuse("login-refused", { wanted: mechanism });
+      if (!isRefused(answer)) connection.handshake.admitted(answer);
+      else if (connection.handshake.turnedAway(mechanism, answer.refused))
+        return refuse("login-refused", { wanted: mechanism });
       return undefined;
     };
     if (login === undefined) return decided({ refused: "this mechanism is not offered" });
@@ -72,14 +73,14 @@ const CONNECTION: Handlers<"connection", Connection> = {
   "connection.tune-ok": (connection, tuning) => {
     if (connection.state !== "tuning") return unexpected(connection);
     const refusal = checkTuning(connection.limits, tuning);
-    if (refusal === undefined) connection.tuned(tuning);
+    if (refusal === undefined) connection.handshake.tuned(tuning);
     return refusal;
   },
 
   "connection.open": (connection, { virtualHost }) => {
     if (connection.state !== "opening") return unexpected(connection);
     if (!connection.identity.owns(virtualHost)) return refuse("no-vhost", { wanted: virtualHost });
-    return connection.open();
+    return connection.handshake.open();
   },
 
   "connection.close": (connection, { replyCode, replyText }) => {
