@@ -103,6 +103,8 @@ const QUEUES: Growth = {
         }
         all.push(await step(load, target, size, ["-m flow -d -w 1000 -f 100 -s 1024 -n 10000"], tell));
       }
+    } catch (error) {
+      tell(`  ${error instanceof Error ? error.message : error}`);
     } finally {
       await target.stop();
     }
@@ -128,7 +130,7 @@ const BODY: Growth = {
   measure: async (load, tell) => {
     const all = await steps(
       load,
-      [0, 64, 1_024, 16_384, 131_072, 1_048_576, 8_388_608],
+      [0, 64, 1_024, 16_384, 131_072, 1_048_576, 8_387_584],
       (size) => {
         const n = Math.max(20, Math.min(MESSAGES, Math.round(2e8 / Math.max(size, 1))));
         return [`-m flow -d -w ${size > 1e6 ? 20 : 1_000} -f ${size > 1e6 ? 10 : 100} -s ${size} -n ${n}`];
