@@ -13,11 +13,9 @@ import { Lag } from "./lag.ts";
 import { anyAbove } from "./log-look.ts";
 import type { Delivery } from "./message.ts";
 import { NoWaitLine } from "./no-wait.ts";
-import { mayServe, untilServing } from "./patience.ts";
+import { TRIES, untilServing } from "./patience.ts";
 import type { Turns } from "./turns.ts";
 
-/** How often an ask may be lost: by an election among the bus's servers, a restart of it, a lapsed lease. */
-const TRIES = 4;
 /** How often it is looked again where other pulls may have what is there. */
 const LOOKS = 10;
 
@@ -63,7 +61,7 @@ export class Getter {
   async #begin(tries: number): Promise<void> {
     const { name, options } = this.#desk;
     try {
-      if (!mayServe(this.#desk)) await untilServing(this.#desk);
+      await untilServing(this.#desk);
       // What was on its way is nobody's now: it is put back, and taken again.
       if (tries > 0) await options.sweep(name);
       await this.#turns.run(() => this.#serve(tries));

@@ -18,9 +18,9 @@ const LONGEST_PAUSE = 250;
 
 export class Lag {
   readonly #bus: Bus;
-  readonly #until: number | undefined;
   readonly #longest: number;
-  #last: number | undefined;
+  /** The log's end that counts. */
+  #until: number | undefined;
   #end = 0;
   #pause = 1;
 
@@ -36,12 +36,10 @@ export class Lag {
    * not: look again. False where it has none, or where this has been so for longer than any cursor lags.
    */
   async isBehind(holdsAny: (until: number | undefined) => Promise<boolean>): Promise<boolean> {
-    if (!(await holdsAny(this.#until ?? this.#last))) return false;
+    if (!(await holdsAny(this.#until))) return false;
     const now = performance.now();
-    if (this.#end === 0) {
-      this.#end = now + this.#longest;
-      this.#last = this.#until ?? (await this.#bus.lastSequence());
-    }
+    if (this.#end === 0) this.#end = now + this.#longest;
+    this.#until ??= await this.#bus.lastSequence();
     if (now >= this.#end) return false;
     await sleep(this.#pause);
     this.#pause = Math.min(this.#pause * 2, LONGEST_PAUSE);

@@ -14,15 +14,12 @@ import type { Desk } from "./desk.ts";
  */
 export const PATIENCE = 18_000;
 const PAUSE = 50;
+/** How often a verb may be interrupted: by an election among the bus's servers, a restart of it, a lapsed lease. */
+export const TRIES = 4;
 
-/** Whether this process may read the queue now: the bus is there, and the lease is held. */
-export function mayServe({ bus, options }: Desk): boolean {
-  return bus.present && options.holdsLease();
-}
-
-/** Resolves when it may; throws {@link BusAway} where that takes too long. */
+/** Resolves when this process may read the queue (the bus is there, and the lease is held); throws {@link BusAway} where that takes too long. */
 export async function untilServing(desk: Desk): Promise<void> {
-  for (const end = performance.now() + PATIENCE; !mayServe(desk); await sleep(PAUSE)) {
+  for (const end = performance.now() + PATIENCE; !(desk.bus.present && desk.options.holdsLease()); await sleep(PAUSE)) {
     if (performance.now() > end)
       throw new BusAway(`queue '${desk.name}' cannot be read: the bus, or the lease on it, is gone`);
   }

@@ -10,15 +10,12 @@ import { type Desk, isExpired } from "./desk.ts";
 import { Lag } from "./lag.ts";
 import { anyAbove } from "./log-look.ts";
 import { NoWaitLine } from "./no-wait.ts";
-import { untilServing } from "./patience.ts";
+import { TRIES, untilServing } from "./patience.ts";
 import type { Turns } from "./turns.ts";
 
 const BATCH = 1_000;
 /** How often it is looked again where other pulls may have what is there. */
 const LOOKS = 10;
-
-/** How often it may be interrupted, by an election among the bus's servers, a restart of it, a lapsed lease. */
-const TRIES = 4;
 
 /** How far a purge came: `lost` means that a sweep must put back what was on its way. */
 interface Purged {

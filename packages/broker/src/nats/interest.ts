@@ -13,19 +13,18 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Fence } from "@amqp/topology";
 import { nuid } from "@nats-io/nats-core";
+import { PATIENCE } from "../core/patience.ts";
 import { BusError } from "./errors.ts";
 import { nextAbove } from "./log-look.ts";
 import type { Requests } from "./requests.ts";
 
-/** The servers elect a leader in 5 to 9 s (measured). */
-const PATIENCE_MS = 18_000;
 const ATTEMPT_MS = 1_000;
 const LONGEST_PAUSE_MS = 250;
 /** An idle broker leaves no cursor behind for long. */
 const IDLE: number = 300 * 1_000_000_000;
 
 /** No AMQP name holds a `$`: no queue is called so, and no client can publish there. */
-export const PROBE = "$probe";
+const PROBE = "$probe";
 
 export interface InterestOptions {
   readonly requests: Requests;
@@ -53,7 +52,7 @@ export class Interest {
 
   async #probe(): Promise<void> {
     const { requests, stream, root } = this.#options;
-    const end = Date.now() + PATIENCE_MS;
+    const end = Date.now() + PATIENCE;
     const subject = `${root}.${PROBE}.${nuid.next()}`;
     const config = {
       name: this.#cursor,
@@ -64,7 +63,7 @@ export class Interest {
       inactive_threshold: IDLE,
     };
     // The same again changes nothing, so it is as safe to ask twice as a read.
-    await requests.read(`CONSUMER.CREATE.${stream}.${this.#cursor}`, { stream_name: stream, config }, PATIENCE_MS);
+    await requests.read(`CONSUMER.CREATE.${stream}.${this.#cursor}`, { stream_name: stream, config }, PATIENCE);
     for (let pause = 1; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
       const put = await requests.put(subject, ATTEMPT_MS);
       // Nobody else's message is stored either.
