@@ -153,7 +153,7 @@ export interface Bus {
   publish(subject: string, properties: Properties, body: readonly Uint8Array[], sink: PublishSink, tag: number): void;
 
   openPull(queue: string, sink: PullSink): PullLine;
-  /** This process pulls from the queue no more: what was learnt of it between its lines is void. */
+  /** This process pulls from the queue no more: its lines end as `gone`, and what was learnt of it between them is void. */
   forget(queue: string): void;
   /** Answers a pulled message; never waits. What is sent in one turn leaves in one write, in order. */
   settle(token: string, how: Settlement): void;

@@ -243,8 +243,9 @@ export class JetStreamBus implements Bus {
   }
 
   async deleteCursor(queue: string): Promise<boolean> {
+    const wasThere = await this.#cursors.delete(queue);
     this.#pulls.forget(queue);
-    return await this.#cursors.delete(queue);
+    return wasThere;
   }
 
   async cursorState(queue: string): Promise<CursorState | undefined> {

@@ -21,7 +21,7 @@ const FLOWING_MS = 500;
 
 export class JetStreamLine implements PullLine, AskOwner, BudgetWaiter {
   readonly #context: PullContext;
-  readonly #queue: string;
+  readonly queue: string;
   readonly #subject: string;
   readonly #sink: PullSink;
   readonly #closed: (line: JetStreamLine) => void;
@@ -44,7 +44,7 @@ export class JetStreamLine implements PullLine, AskOwner, BudgetWaiter {
 
   constructor(context: PullContext, queue: string, sink: PullSink, closed: (line: JetStreamLine) => void) {
     this.#context = context;
-    this.#queue = queue;
+    this.queue = queue;
     this.#subject = context.nextSubject(queue);
     this.#width = context.width(queue);
     this.#sink = sink;
@@ -119,7 +119,7 @@ export class JetStreamLine implements PullLine, AskOwner, BudgetWaiter {
         this.#report(missing, "lost");
         break;
       case "gone":
-        this.#context.forget(this.#queue);
+        this.#context.forget(this.queue);
         this.#sink.ended(missing, "gone");
         break;
       default:
@@ -131,14 +131,16 @@ export class JetStreamLine implements PullLine, AskOwner, BudgetWaiter {
 
   /** The connection is gone, and with it whatever was asked on it. */
   down(): void {
-    let missing = 0;
-    for (const ask of this.#asks) {
-      missing += ask.outstanding;
-      ask.drop();
-    }
-    this.#asks = [];
-    this.#needLargest = false;
+    const missing = this.#drop();
     if (missing > 0) this.#sink.ended(missing, "lost");
+  }
+
+  /** The cursor is gone: nothing comes of what was asked, nor of what still would be. */
+  gone(): void {
+    const missing = this.#drop() + this.#want + this.#wantNow;
+    this.#want = 0;
+    this.#wantNow = 0;
+    if (missing > 0) this.#sink.ended(missing, "gone");
   }
 
   up(): void {
@@ -149,12 +151,13 @@ export class JetStreamLine implements PullLine, AskOwner, BudgetWaiter {
   overdue(now: number): void {
     for (const ask of this.#asks) {
       if (!ask.overdue(now)) continue;
-      this.#context.log.debug({}, `a pull on ${this.#queue} was forgotten by the bus`);
+      this.#context.log.debug({}, `a pull on ${this.queue} was forgotten by the bus`);
       const missing = ask.outstanding;
       this.#asks = this.#asks.filter((other) => other !== ask);
       if (ask.large) this.#needLargest = false;
       ask.abandon();
-      this.#report(missing, "lost");
+      // Where a native client subscribes to everything, the bus does not say that nobody takes such asks any more.
+      void this.#absent(missing);
       this.#pump();
     }
   }
@@ -223,6 +226,18 @@ export class JetStreamLine implements PullLine, AskOwner, BudgetWaiter {
     return this.#wantNow > 0 || (!this.#idle && this.#want >= owed);
   }
 
+  /** Returns how much was owed. */
+  #drop(): number {
+    let missing = 0;
+    for (const ask of this.#asks) {
+      missing += ask.outstanding;
+      ask.drop();
+    }
+    this.#asks = [];
+    this.#needLargest = false;
+    return missing;
+  }
+
   #idleAsk(): Ask {
     for (const ask of this.#asks) if (!ask.active) return ask;
     const ask = new Ask(this.#context, this);
@@ -237,10 +252,10 @@ export class JetStreamLine implements PullLine, AskOwner, BudgetWaiter {
   }
 
   async #absent(missing: number): Promise<void> {
-    const gone = await this.#context.gone(this.#queue).catch(() => false);
+    const gone = await this.#context.gone(this.queue).catch(() => false);
     if (this.#dead) return;
     if (gone) {
-      this.#context.forget(this.#queue);
+      this.#context.forget(this.queue);
       this.#sink.ended(missing, "gone");
     } else this.#report(missing, "lost");
   }

@@ -61,7 +61,7 @@ export class Pulls {
       nextSubject: options.nextSubject,
       gone: options.gone,
       width: (queue) => this.#widthOf(queue),
-      forget: (queue) => this.forget(queue),
+      forget: (queue) => this.#widths.delete(queue),
     };
     this.#tick = setInterval(() => {
       const now = performance.now();
@@ -80,9 +80,10 @@ export class Pulls {
     return line;
   }
 
-  /** The cursor is deleted, or read here no more: what was learnt of it goes too. */
+  /** The cursor is deleted, or read here no more: ends whatever is asked of it, and what was learnt of it goes too. */
   forget(queue: string): void {
     this.#widths.delete(queue);
+    for (const line of [...this.#lines]) if (line.queue === queue) line.gone();
   }
 
   down(): void {

@@ -127,6 +127,31 @@ describe("pulls", () => {
     await line.takeBack();
   });
 
+  it("says so too where a subscriber to everything keeps the bus from saying that nobody answers", async () => {
+    const { bus, publishing } = opened;
+    const { name } = await queue();
+    const spy = publishing.subscribe(">", { callback: () => undefined });
+    await publishing.flush();
+    try {
+      const sink = new Pulled();
+      const line = bus.openPull(name, sink);
+      const other = await open(server);
+      await other.bus.deleteCursor(name);
+      await other.close();
+      line.ask(2, false);
+      await until(() => sink.ends.length === 1, 10_000);
+      expect(sink.ends[0]).toEqual({ missing: 2, why: "gone" });
+      // Nobody waits for the bus where this process knows it: that it deleted the cursor, or was told so.
+      line.ask(3, false);
+      bus.forget(name);
+      await until(() => sink.ends.length === 2, 100);
+      expect(sink.ends[1]).toEqual({ missing: 3, why: "gone" });
+      await line.takeBack();
+    } finally {
+      spy.unsubscribe();
+    }
+  });
+
   it("loses nothing when taken back while messages are under way", async () => {
     const { bus } = opened;
     const { name, subject } = await queue();
