@@ -2,12 +2,11 @@
  * The Bus on JetStream: composes the parts of this folder.
  *
  * Responsibilities: opening (fails closed), and which part is told what when a connection goes and comes.
- * Used by: the gateway's boot (openBus), core (through the port). Separate because the parts know nothing of each other.
+ * Used by: open.ts and open-accounts.ts, core (through the port). Separate because the parts know nothing of each other.
  *
  * Publishes have a connection of their own; deliveries, settlements and API requests share the other, because a pull
  * after a settlement must not overtake it, and because deliveries that pile up may cost that connection (design §6).
  */
-import type { NatsConnection } from "@nats-io/nats-core";
 import type {
   Bus,
   BusListener,
@@ -23,7 +22,7 @@ import type { Log } from "../core/log.ts";
 import type { Properties } from "../core/message.ts";
 import { Cursors } from "./cursors.ts";
 import { Elections } from "./elections.ts";
-import { Link, type LinkListener } from "./link.ts";
+import { type Connections, Links, type LinkUse } from "./links.ts";
 import { nextAbove } from "./log-look.ts";
 import { base64Length, HEADER_LIMIT, HEADER_OVERHEAD } from "./props-header.ts";
 import { Publisher } from "./publisher.ts";
@@ -33,12 +32,7 @@ import { RoomWatch } from "./room-watch.ts";
 import { Settlements } from "./settlements.ts";
 import { checkServer, openStream, readLogState, readRoom } from "./stream.ts";
 
-export interface BusOptions {
-  /** Carries publishes only. Both should reconnect for ever (`maxReconnectAttempts: -1`) and stay the caller's. */
-  readonly publishing: NatsConnection;
-  readonly delivering: NatsConnection;
-  /** Carries API requests; `delivering` by default. Another login's, where that of the others may not make them. */
-  readonly api?: NatsConnection | undefined;
+export interface BusOptions extends Connections {
   /** Told when the bus does not permit what was sent to deliver or settle: the subject. Publishes are answered. */
   readonly denied?: ((subject: string) => void) | undefined;
   readonly stream: string;
@@ -84,9 +78,7 @@ export async function openBus(options: BusOptions): Promise<JetStreamBus> {
 
 export class JetStreamBus implements Bus {
   readonly #options: BusOptions;
-  readonly #publishing: Link;
-  readonly #delivering: Link;
-  readonly #api: Link;
+  readonly #links: Links;
   readonly #requests: Requests;
   readonly #answers: Requests;
   readonly #publisher: Publisher;
@@ -95,8 +87,6 @@ export class JetStreamBus implements Bus {
   readonly #cursors: Cursors;
   readonly #room: RoomWatch;
   readonly #elections: Elections;
-  #present: boolean = true;
-  #incarnation: string;
   #lastSequence: Promise<number> | undefined;
 
   /** Use {@link openBus}: this one has not looked at the server yet. */
@@ -105,18 +95,23 @@ export class JetStreamBus implements Bus {
     const { stream, log, listener } = options;
     const timeout = options.busTimeout ?? BUS_TIMEOUT_MS;
     const inboxPrefix = options.inboxPrefix ?? "_INBOX";
-    this.#publishing = new Link(options.publishing, "publishing", this.#linkListener("publishing"), log);
-    this.#delivering = new Link(options.delivering, "delivering", this.#linkListener("delivering"), log);
-    const { api } = options;
-    this.#api = api === undefined ? this.#delivering : new Link(api, "api", this.#linkListener("api"), log);
+    const toldOfLinks = {
+      away: () => listener.away(),
+      back: (restarted: boolean) => listener.back(restarted),
+      down: (use: LinkUse) => this.#down(use),
+      up: (use: LinkUse) => this.#up(use),
+      denied: (use: LinkUse, subject: string) => this.#denied(use, subject),
+    };
+    this.#links = new Links(options, toldOfLinks, log);
+    const { publishing, delivering, api } = this.#links;
     const requesting = {
       domain: options.domain,
       writeTimeout: options.writeTimeout ?? WRITE_TIMEOUT_MS,
       readTimeout: timeout,
     };
-    this.#requests = new Requests(this.#api, requesting);
+    this.#requests = new Requests(api, requesting);
     // After the settlements, in their order, whoever makes the other requests.
-    this.#answers = api === undefined ? this.#requests : new Requests(this.#delivering, requesting);
+    this.#answers = api === delivering ? this.#requests : new Requests(delivering, requesting);
     this.#room = new RoomWatch({
       read: () => readRoom(this.#requests, stream),
       full: (full) => listener.full(full),
@@ -124,7 +119,7 @@ export class JetStreamBus implements Bus {
     });
     this.#publisher = new Publisher({
       ...(options.unconfirmed === undefined ? {} : { windowOctets: options.unconfirmed }),
-      link: this.#publishing,
+      link: publishing,
       listener: {
         room: () => listener.room(),
         stalled: (stalled) => listener.stalled?.(stalled),
@@ -135,23 +130,22 @@ export class JetStreamBus implements Bus {
       log,
     });
     const gone = async (queue: string): Promise<boolean> => (await this.#cursors.state(queue)) === undefined;
-    this.#settlements = new Settlements({ link: this.#delivering, requests: this.#answers, stream, timeout, gone });
+    this.#settlements = new Settlements({ link: delivering, requests: this.#answers, stream, timeout, gone });
     this.#pulls = new Pulls({
-      link: this.#delivering,
+      link: delivering,
       log,
       inboxPrefix,
       expires: options.pullExpires ?? PULL_EXPIRES_MS,
       nextSubject: (queue) => this.#requests.subject(`CONSUMER.MSG.NEXT.${stream}.${queue}`),
       gone,
     });
-    this.#cursors = new Cursors(this.#requests, options, this, () => this.#delivering.isClustered);
+    this.#cursors = new Cursors(this.#requests, options, this, () => delivering.isClustered);
     this.#elections = new Elections({
-      link: this.#api,
+      link: api,
       stream,
       elected: (queue) => listener.moved?.(queue),
       logElected: () => this.#publisher.elected(),
     });
-    this.#incarnation = this.#identity();
   }
 
   /** The boot checks; part of {@link openBus}. */
@@ -167,13 +161,11 @@ export class JetStreamBus implements Bus {
     this.#elections.close();
     await this.#pulls.close();
     this.#publisher.close();
-    this.#publishing.close();
-    this.#delivering.close();
-    this.#api.close();
+    this.#links.close();
   }
 
   get maxPayload(): number {
-    return this.#publishing.maxPayload - HEADER_OVERHEAD;
+    return this.#links.publishing.maxPayload - HEADER_OVERHEAD;
   }
 
   encodedSize(propertiesLength: number): number {
@@ -186,11 +178,11 @@ export class JetStreamBus implements Bus {
   }
 
   get present(): boolean {
-    return this.#present;
+    return this.#links.present;
   }
 
   get incarnation(): string {
-    return this.#incarnation;
+    return this.#links.incarnation;
   }
 
   publish(subject: string, properties: Properties, body: readonly Uint8Array[], sink: PublishSink, tag: number): void {
@@ -268,42 +260,26 @@ export class JetStreamBus implements Bus {
     return await this.#cursors.collect(filters, above);
   }
 
-  #linkListener(which: "publishing" | "delivering" | "api"): LinkListener {
-    return {
-      down: () => {
-        if (this.#present) {
-          this.#present = false;
-          this.#options.listener.away();
-        }
-        if (which === "publishing") this.#publisher.down();
-        if (which === "delivering") this.#pulls.down();
-        this.#changed(which);
-      },
-      up: () => {
-        if (which === "publishing") this.#publisher.up();
-        if (which === "delivering") this.#settlements.up();
-        this.#changed(which);
-        if (which === "delivering") this.#pulls.up();
-        if (this.#present || ![this.#publishing, this.#delivering, this.#api].every(({ up }) => up)) return;
-        this.#present = true;
-        const before = this.#incarnation;
-        this.#incarnation = this.#identity();
-        this.#options.listener.back(this.#incarnation !== before);
-      },
-      denied: (subject) => {
-        if (which === "publishing") this.#publisher.denied(subject);
-        else this.#options.denied?.(subject);
-      },
-    };
+  #down(use: LinkUse): void {
+    if (use === "publishing") this.#publisher.down();
+    if (use === "delivering") this.#pulls.down();
+    this.#changed(use);
   }
 
-  #changed(which: "publishing" | "delivering" | "api"): void {
-    if (which === "delivering") this.#answers.changed();
-    if (which === "api" || this.#api === this.#delivering) this.#requests.changed();
+  #up(use: LinkUse): void {
+    if (use === "publishing") this.#publisher.up();
+    if (use === "delivering") this.#settlements.up();
+    this.#changed(use);
+    if (use === "delivering") this.#pulls.up();
   }
 
-  /** A server's id is new at each of its starts. */
-  #identity(): string {
-    return `${this.#publishing.serverId}/${this.#delivering.serverId}`;
+  #changed(use: LinkUse): void {
+    if (use === "delivering") this.#answers.changed();
+    if (use === "api" || this.#links.api === this.#links.delivering) this.#requests.changed();
+  }
+
+  #denied(use: LinkUse, subject: string): void {
+    if (use === "publishing") this.#publisher.denied(subject);
+    else this.#options.denied?.(subject);
   }
 }

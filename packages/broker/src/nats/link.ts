@@ -2,7 +2,7 @@
  * One NATS connection's health: up or down, and which server run it speaks to.
  *
  * Responsibilities: turns the client's status events into `down` and `up`, once each.
- * Used by: bus.ts, one for the publishing and one for the delivering connection.
+ * Used by: links.ts, one for each connection; the other parts of this folder, which ask it.
  * Separate because the client drops what it buffered at every attempt to reconnect: nothing may be handed to it
  * between `down` and `up`, so everybody must ask the same place.
  */
