@@ -8,7 +8,7 @@ export type { Counters } from "./amqp091/census.ts";
 export { DEFAULT_LIMITS, type Limits } from "./amqp091/limits.ts";
 export { ALGORITHMS as TOKEN_ALGORITHMS } from "./auth/tokens.ts";
 export type { Log, LogLine } from "./core/log.ts";
-export { WINDOW_OCTETS as UNCONFIRMED_OCTETS } from "./nats/publisher.ts";
+export { WINDOW_OCTETS as UNCONFIRMED_OCTETS } from "./nats/in-flight.ts";
 export { type NotImplemented, notImplemented } from "./not-implemented.ts";
 export { type AuthOptions, type OpenOptions, openBroker } from "./open.ts";
 export { type AccountsOptions, type BusLogin, type BusPair, openAccounts } from "./open-accounts.ts";

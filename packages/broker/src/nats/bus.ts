@@ -47,7 +47,7 @@ export interface BusOptions extends Connections {
   readonly log: Log;
   /** How long a publish may wait for a leader or an answer, and a reading request for its own, milliseconds. */
   readonly busTimeout?: number;
-  /** Octets of publishes under way above which there is no room; {@link WINDOW_OCTETS} by default. */
+  /** Octets of publishes under way above which there is no room; the window of {@link InFlight} by default. */
   readonly unconfirmed?: number | undefined;
   /** How long a changing request may take, milliseconds: below the lease (design §4). */
   readonly writeTimeout?: number;
@@ -118,7 +118,7 @@ export class JetStreamBus implements Bus {
       log,
     });
     this.#publisher = new Publisher({
-      ...(options.unconfirmed === undefined ? {} : { windowOctets: options.unconfirmed }),
+      windowOctets: options.unconfirmed,
       link: publishing,
       listener: {
         room: () => listener.room(),

@@ -1,8 +1,8 @@
 /**
- * Publishes sent and not answered yet.
+ * Publishes sent and not answered yet, and the window that bounds them.
  *
- * Responsibilities: a ring indexed by a running number, so that an answer finds its publish without a map; the sums that
- * the window is measured by. Used by: publisher. Separate because it is plain bookkeeping on the hot path.
+ * Responsibilities: a ring indexed by a running number, so that an answer finds its publish without a map; whether the
+ * window is full. Used by: publisher. Separate because it is plain bookkeeping on the hot path.
  */
 import type { PublishSink } from "../core/bus.ts";
 import type { Outgoing } from "./wire.ts";
@@ -15,22 +15,26 @@ export interface Publish extends Outgoing {
   number: number;
 }
 
+/** In flight at most, sized so that the server does not answer 429 (design §7). */
+const WINDOW_MESSAGES = 4_000;
+export const WINDOW_OCTETS: number = 32 * 1024 * 1024;
 /** Twice the window: a straggler blocks nothing before as many again were answered. */
 const RING = 8_192;
 
 export class InFlight {
   readonly #ring: (Publish | undefined)[] = new Array<Publish | undefined>(RING).fill(undefined);
+  readonly #windowOctets: number;
   #next = 1;
   #oldest = 1;
   #count = 0;
   #octets = 0;
 
-  get count(): number {
-    return this.#count;
+  constructor(windowOctets: number = WINDOW_OCTETS) {
+    this.#windowOctets = windowOctets;
   }
 
-  get octets(): number {
-    return this.#octets;
+  get count(): number {
+    return this.#count;
   }
 
   /** The number that the next one gets. */
@@ -38,9 +42,14 @@ export class InFlight {
     return this.#next;
   }
 
-  /** False while the place of the next number is still taken. */
+  /** Another one may be sent: the window is not full, and the place of the next number is not still taken. */
   get free(): boolean {
-    return this.#ring[this.#next % RING] === undefined;
+    return this.#ring[this.#next % RING] === undefined && !this.isFull();
+  }
+
+  /** Whether they fill the window, or that part of it. */
+  isFull(part: number = 1): boolean {
+    return this.#count >= WINDOW_MESSAGES * part || this.#octets >= this.#windowOctets * part;
   }
 
   add(publish: Publish): number {

@@ -1,8 +1,8 @@
 /**
  * The publish pipeline of one NATS connection.
  *
- * Responsibilities: a running number and one reply inbox instead of a promise or timer a message; the window;
- * what is held, in order, while the window is full, the connection is down or the log has no leader.
+ * Responsibilities: one reply inbox instead of a promise or timer a message; what is held, in order, while the window is
+ * full, the connection is down or the log has no leader.
  * Used by: bus.ts. Separate because it is the hot path in, and has a state of its own:
  *
  *   flowing ──(503 or 429)──► stalled ──(a probe is stored)──► flowing
@@ -24,9 +24,6 @@ import { isStored, readRefusal } from "./pub-ack.ts";
 import { Queue } from "./queue.ts";
 import type { WireSubscription } from "./wire.ts";
 
-/** In flight at most, sized so that the server does not answer 429 (design §7). */
-export const WINDOW_MESSAGES = 4_000;
-export const WINDOW_OCTETS: number = 32 * 1024 * 1024;
 /** There is room again below this part of the window. */
 const AGAIN = 0.75;
 const PROBE_MIN_MS = 50;
@@ -48,17 +45,16 @@ export interface PublisherOptions {
   readonly inboxPrefix: string;
   /** How long a publish may be held or unanswered, milliseconds. */
   readonly timeout: number;
-  /** Octets under way above which there is no room; {@link WINDOW_OCTETS} by default. */
-  readonly windowOctets?: number;
+  /** Octets under way above which there is no room; the window of {@link InFlight} by default. */
+  readonly windowOctets?: number | undefined;
   readonly log: Log;
 }
 
 export class Publisher {
   readonly #options: PublisherOptions;
   readonly #header: PropsHeader = new PropsHeader();
-  readonly #flying: InFlight = new InFlight();
+  readonly #flying: InFlight;
   readonly #held: Queue<Publish> = new Queue();
-  readonly #windowOctets: number;
   readonly #inbox: string;
   readonly #replies: WireSubscription;
   readonly #tick: NodeJS.Timeout;
@@ -77,7 +73,7 @@ export class Publisher {
 
   constructor(options: PublisherOptions) {
     this.#options = options;
-    this.#windowOctets = options.windowOctets ?? WINDOW_OCTETS;
+    this.#flying = new InFlight(options.windowOctets);
     // Short, for it is written and parsed with every message.
     this.#inbox = `${options.inboxPrefix}.${randomBytes(6).toString("base64url")}.`;
     this.#replies = options.link.wire.subscribe(
@@ -140,16 +136,12 @@ export class Publisher {
   }
 
   #maySend(): boolean {
-    return this.#state === "flowing" && this.#flying.free && !this.#isWindowFull(1);
-  }
-
-  #isWindowFull(part: number): boolean {
-    return this.#flying.count >= WINDOW_MESSAGES * part || this.#flying.octets >= this.#windowOctets * part;
+    return this.#state === "flowing" && this.#flying.free;
   }
 
   #send(publish: Publish): void {
     const number = this.#flying.add(publish);
-    if (this.#isWindowFull(1)) this.#room = false;
+    if (this.#flying.isFull()) this.#room = false;
     try {
       this.#options.link.wire.send(publish, this.#inbox, number);
     } catch (error) {
@@ -258,7 +250,7 @@ export class Publisher {
   #flush(): void {
     while (this.#held.length > 0 && this.#maySend()) this.#send(this.#held.shift() as Publish);
     if (this.#room || this.#state !== "flowing" || this.#held.length > 0) return;
-    if (this.#isWindowFull(AGAIN)) return;
+    if (this.#flying.isFull(AGAIN)) return;
     this.#room = true;
     this.#options.listener.room();
   }
