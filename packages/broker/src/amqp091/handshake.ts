@@ -12,10 +12,8 @@ import type { Client } from "./client.ts";
 import type { Connection } from "./connection.ts";
 import type { Gate } from "./gate.ts";
 import type { Heartbeat } from "./heartbeat.ts";
-import type { Reception } from "./reception.ts";
+import { NOTHING, type Reception } from "./reception.ts";
 import type { Tuning } from "./tune.ts";
-
-const NOTHING: Buffer = Buffer.alloc(0);
 
 /** The parts of a connection that a handshake sets going. */
 export interface HandshakeParts {

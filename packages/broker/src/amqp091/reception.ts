@@ -11,7 +11,8 @@ import type { Channels } from "./channels.ts";
 import type { Connection } from "./connection.ts";
 import { dispatchConnection, sendStart } from "./handlers/connection.ts";
 
-const NOTHING: Buffer = Buffer.alloc(0);
+/** No octets. To receive them is to go on with the frames that waited. */
+export const NOTHING: Buffer = Buffer.alloc(0);
 
 export class Reception {
   readonly #connection: Connection;
