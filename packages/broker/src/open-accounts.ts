@@ -6,14 +6,12 @@
  * like any other to the fleet (its consumers and what they hold are counted, swept and fenced as every replica's are),
  * but one that never leads, and whose data path may do only what its login may.
  */
-import { openBucket } from "@amqp/topology";
-import { ROOT } from "@amqp/translator";
 import { type Account, type BusLogin, type BusPair, NatsDoorkeeper } from "./auth/nats.ts";
 import { PermittedVerbs } from "./auth/permitted-verbs.ts";
 import { BusListeners } from "./core/bus-listeners.ts";
 import { Health } from "./core/health.ts";
-import { JetStreamBus, openBus } from "./nats/bus.ts";
-import { NatsPeers } from "./nats/peers.ts";
+import { openGround } from "./ground.ts";
+import { JetStreamBus } from "./nats/bus.ts";
 import { NatsRights } from "./nats/rights.ts";
 import { type BrokerHandle, handleOf, logOf, losing, openPlace, type Place, type PlaceOptions } from "./place.ts";
 
@@ -29,17 +27,15 @@ export interface AccountsOptions extends PlaceOptions {
 interface Home {
   readonly name: string;
   readonly account: Account;
-  readonly listener: BusListeners;
+  readonly place: Place;
   close(): Promise<void>;
 }
 
 /** As `openBroker`; every account is opened before anybody is served. */
 export async function openAccounts(options: AccountsOptions): Promise<BrokerHandle> {
-  const { accounts, log, busTimeout = 30_000 } = options;
-  if (accounts.size === 0) throw new Error("there is no account to serve: name one in AMQP_NATS_ACCOUNTS");
+  const { accounts, log } = options;
   const { lost, lose } = losing();
   const homes: Home[] = [];
-  const health = new Health(log, busTimeout);
   const close = async (): Promise<void> => {
     await Promise.all(homes.map((home) => home.close()));
   };
@@ -49,15 +45,19 @@ export async function openAccounts(options: AccountsOptions): Promise<BrokerHand
     await close();
     throw error;
   }
+  const [first] = homes;
+  if (first === undefined) throw new Error("there is no account to serve: name one in AMQP_NATS_ACCOUNTS");
   // All accounts are on one bus: what one of them hears of it is true of the others.
-  homes[0]?.listener.join(health);
+  const { listener, busTimeout } = first.place;
+  const health = new Health(log, busTimeout);
+  listener.join(health);
   const doorkeeper = new NatsDoorkeeper(
     new Map(homes.map(({ name, account }) => [name, account])),
     (login) => options.dial(login),
     health,
   );
   return handleOf(doorkeeper, log, lost, async () => {
-    homes[0]?.listener.leave(health);
+    listener.leave(health);
     await doorkeeper.close();
     await close();
   });
@@ -67,29 +67,13 @@ export async function openAccounts(options: AccountsOptions): Promise<BrokerHand
 async function openHome(
   options: AccountsOptions,
   name: string,
-  { publishing, delivering }: Pick<BusPair, "publishing" | "delivering">,
+  connections: Pick<BusPair, "publishing" | "delivering">,
   lose: (error: Error) => void,
 ): Promise<Home> {
-  const {
-    stream = "AMQP",
-    bucket: bucketName = "amqp",
-    busTimeout = 30_000,
-    replicas,
-    maxBytes,
-    domain,
-    unconfirmed,
-  } = options;
   const log = logOf(options.log, { account: name });
-  const listener = new BusListeners();
-  const kept = { stream, root: ROOT, replicas, maxBytes, domain, unconfirmed, busTimeout };
-  const bus = await openBus({ publishing, delivering, ...kept, listener, log });
-  const bucket = await openBucket(publishing, {
-    name: bucketName,
-    ...(replicas === undefined ? {} : { replicas }),
-    ...(domain === undefined ? {} : { domain }),
-  });
-  const peers = (): NatsPeers => new NatsPeers(publishing, bucketName);
-  const place: Place = { root: ROOT, bus, bucket, peers: peers(), log, lost: lose, listener, busTimeout };
+  const { place, kept, bucketName, peers } = await openGround(options, connections, log, lose);
+  const { stream, domain } = kept;
+  const { publishing } = connections;
   const { close } = await openPlace(place);
 
   const open: Account["open"] = async (pair, lost) => {
@@ -101,7 +85,6 @@ async function openHome(
       api: publishing,
       ...kept,
       listener: seatListener,
-      log,
       denied: (subject) => end(`the bus does not permit this login to write '${subject}' any more`),
     });
     const rights = new NatsRights({ connection: pair.publishing, stream, bucket: bucketName, domain });
@@ -136,10 +119,10 @@ async function openHome(
   return {
     name,
     account: { connection: publishing, open },
-    listener,
+    place,
     close: async () => {
       await close();
-      await bus.close();
+      await place.bus.close();
     },
   };
 }

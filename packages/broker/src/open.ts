@@ -1,27 +1,24 @@
 /**
- * Opening a broker: bus → stream → bucket → topology → listen, each step failing closed (HIP §5).
+ * Opening a broker: its ground on the bus → topology → who may come in → listen, each step failing closed (HIP §5).
  *
  * Responsibilities: composing the parts and their stop in the reverse order. Used by: the package's index.
- * Separate because it is the only place that knows core, front end and NATS together.
+ * Separate because, with open-accounts, it is the only place that knows core, front end and NATS together.
  */
-import { openBucket } from "@amqp/topology";
-import { ROOT } from "@amqp/translator";
 import { AnonymousDoorkeeper } from "./auth/anonymous.ts";
 import { JwtDoorkeeper, type Tenant } from "./auth/jwt.ts";
 import { openKeys } from "./auth/keys.ts";
 import { type TokenRules, Tokens } from "./auth/tokens.ts";
-import { BusListeners } from "./core/bus-listeners.ts";
 import { Health } from "./core/health.ts";
 import { type Namespace, NamespacedBus } from "./core/namespace.ts";
-import { type BusOptions, openBus } from "./nats/bus.ts";
-import { NatsPeers } from "./nats/peers.ts";
+import { type Ground, openGround } from "./ground.ts";
+import type { Connections } from "./nats/links.ts";
 import { type BrokerHandle, handleOf, logOf, losing, openPlace, type Place, type PlaceOptions } from "./place.ts";
 
 export interface OpenOptions extends PlaceOptions {
   /** Carries publishes, the topology and the API. */
-  readonly publishing: BusOptions["publishing"];
+  readonly publishing: Connections["publishing"];
   /** Carries deliveries and their acknowledgements: a slow reader there must not hold up publishes. */
-  readonly delivering: BusOptions["delivering"];
+  readonly delivering: Connections["delivering"];
   /** Who may connect; by default anybody. */
   readonly auth?: AuthOptions;
 }
@@ -34,28 +31,11 @@ export interface OpenOptions extends PlaceOptions {
 export type AuthOptions = { readonly kind: "none" } | ({ readonly kind: "jwt"; readonly keys: string } & TokenRules);
 
 export async function openBroker(options: OpenOptions): Promise<BrokerHandle> {
-  const { log, publishing, delivering, auth = { kind: "none" } } = options;
-  const {
-    stream = "AMQP",
-    bucket: name = "amqp",
-    busTimeout = 30_000,
-    replicas,
-    maxBytes,
-    domain,
-    unconfirmed,
-  } = options;
+  const { log, auth = { kind: "none" } } = options;
   const tokens = auth.kind === "jwt" ? new Tokens(await openKeys(auth.keys, { log }), auth) : undefined;
-  const listener = new BusListeners();
-  const kept = { stream, root: ROOT, replicas, maxBytes, domain, unconfirmed };
-  const bus = await openBus({ publishing, delivering, ...kept, busTimeout, listener, log });
-  const bucket = await openBucket(publishing, {
-    name,
-    ...(replicas === undefined ? {} : { replicas }),
-    ...(domain === undefined ? {} : { domain }),
-  });
-  const peers = new NatsPeers(publishing, name);
   const { lost, lose } = losing();
-  const place: Place = { root: ROOT, bus, bucket, peers, log, lost: lose, listener, busTimeout };
+  const { place, peers } = await openGround(options, options, log, lose);
+  const { bus, listener, busTimeout } = place;
   if (tokens === undefined) {
     const { broker, close } = await openPlace(place);
     return handleOf(new AnonymousDoorkeeper(broker), log, lost, async () => {
@@ -63,11 +43,10 @@ export async function openBroker(options: OpenOptions): Promise<BrokerHandle> {
       await bus.close();
     });
   }
-  const peersOf = (org: string): NatsPeers => new NatsPeers(publishing, name, `@${org}.`);
   // Nobody is served yet: a tenant's broker is made when somebody of it comes.
   const health = new Health(log, busTimeout);
   listener.join(health);
-  const doorkeeper = new JwtDoorkeeper(tokens, (namespace) => openTenant(place, peersOf, namespace), health);
+  const doorkeeper = new JwtDoorkeeper(tokens, (namespace) => openTenant(place, peers, namespace), health);
   return handleOf(doorkeeper, log, lost, async () => {
     listener.leave(health);
     await doorkeeper.close();
@@ -76,7 +55,7 @@ export async function openBroker(options: OpenOptions): Promise<BrokerHandle> {
 }
 
 /** A tenant's broker, over its part of the stream and the bucket. */
-async function openTenant(place: Place, peersOf: (org: string) => NatsPeers, namespace: Namespace): Promise<Tenant> {
+async function openTenant(place: Place, peers: Ground["peers"], namespace: Namespace): Promise<Tenant> {
   const { org, root, keys, cursors } = namespace;
   const { bus, bucket } = place;
   const log = logOf(place.log, { org });
@@ -86,7 +65,7 @@ async function openTenant(place: Place, peersOf: (org: string) => NatsPeers, nam
     cursors,
     bus: new NamespacedBus(bus, namespace),
     bucket: bucket.within(keys),
-    peers: peersOf(org),
+    peers: peers(`@${org}.`),
     log,
   });
   log.info({}, "a tenant is served");

@@ -17,9 +17,9 @@ export interface BucketOptions {
   /** The bucket's name: `amqp` if not given. */
   readonly name?: string;
   /** Copies in a NATS cluster; 1 for a new bucket if not given. An existing bucket is changed only where it is given. */
-  readonly replicas?: number;
+  readonly replicas?: number | undefined;
   /** The JetStream domain, where it is not the connection's own. */
-  readonly domain?: string;
+  readonly domain?: string | undefined;
   /** How long a request waits for its answer once it was sent, milliseconds; 2,000 if not given. */
   readonly timeout?: number;
 }
