@@ -1,36 +1,18 @@
 /** A queue whose bus or whose process dies: what is held stays held, what is nobody's comes back at once. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Bus, PullLine, PullSink } from "../../src/core/bus.ts";
 import type { QueueCursor } from "../../src/core/queue.ts";
-import { Client, numberOf, numbers, requeue, Site, until } from "./queue-site.ts";
+import { acknowledged, Client, numberOf, numbers, requeue } from "./queue-client.ts";
+import { until } from "./queue-site.ts";
+import { setStage } from "./queue-stage.ts";
 
-let site: Site;
-let cursor: QueueCursor;
-let name = "";
-let count = 0;
-
-beforeAll(async () => {
-  site = await Site.open();
-});
-
-afterAll(async () => {
-  await site.close();
-});
-
-beforeEach(async () => {
-  name = `crash-${count++}`;
-  await site.declare(name);
-  cursor = site.cursor(name);
-});
-
-const subject = (): string => `amqp._.${name}`;
-const acknowledged = (client: Client) => ({ acknowledge: true, exclusive: false, credits: client.credits });
+const stage = setStage("crash");
 
 /** The bus writes down the first of what it gives out at once, and what follows only a moment later: so it forgets that. */
 async function oneByOne(client: Client, count: number): Promise<void> {
   for (let n = 0; n < count; n++) {
-    await site.publish(subject(), 1, { first: n });
+    await stage.publish(1, { first: n });
     while (client.got.length <= n) await new Promise((resolve) => setImmediate(resolve));
   }
 }
@@ -38,14 +20,14 @@ async function oneByOne(client: Client, count: number): Promise<void> {
 describe("a process that died", () => {
   it("leaves nothing behind that a sweep does not put back, in order and flagged", async () => {
     const dead = new Client(100);
-    cursor.subscribe(dead, acknowledged(dead));
-    await site.publish(subject(), 200);
+    stage.subscribe(dead);
+    await stage.publish(200);
     await until(() => dead.got.length === 100);
     for (const delivery of dead.got.slice(0, 10)) delivery.settle("complete");
     for (const delivery of dead.got.slice(50, 60)) delivery.settle("complete");
-    await site.bus.settled(name);
-    site.abandon(cursor);
-    const next = site.cursor(name, { suspectBelow: await site.bus.lastSequence() });
+    await stage.site.bus.settled(stage.name);
+    stage.site.abandon(stage.cursor);
+    const next = stage.site.cursor(stage.name, { suspectBelow: await stage.site.bus.lastSequence() });
     const held = await next.get(true);
     expect(held && Number(Buffer.from(held.body).toString())).toBe(100);
     await next.sweep();
@@ -56,13 +38,13 @@ describe("a process that died", () => {
     expect(client.got.slice(0, 80).every(({ redelivered }) => redelivered)).toBe(true);
     client.ackAll();
     held?.settle("complete");
-    await site.expectEmpty(name);
+    await stage.expectEmpty();
     await next.close();
   });
 
   it("flags what another replica's client was given before the bus lost its count of it", async () => {
-    const first = site.cursor(name);
-    const next = site.cursor(name, {
+    const first = stage.site.cursor(stage.name);
+    const next = stage.site.cursor(stage.name, {
       sweep: async () => {
         const held = await first.pause();
         await next.sweep(new Set(held));
@@ -72,9 +54,9 @@ describe("a process that died", () => {
     const [before, after] = [new Client(3), new Client(10)];
     first.subscribe(before, acknowledged(before));
     await oneByOne(before, 3);
-    await site.crash();
-    await site.publish(subject(), 2, { first: 3 });
-    site.abandon(first);
+    await stage.site.crash();
+    await stage.publish(2, { first: 3 });
+    stage.site.abandon(first);
     next.subscribe(after, acknowledged(after));
     await until(() => after.got.length >= 2);
     await next.sweep();
@@ -86,15 +68,15 @@ describe("a process that died", () => {
   });
 
   it("flags it also where whoever gave it out is gone before another replica comes", async () => {
-    const first = site.cursor(name);
+    const first = stage.site.cursor(stage.name);
     const [before, after] = [new Client(3), new Client(10)];
     first.subscribe(before, acknowledged(before));
     await oneByOne(before, 3);
-    await site.crash();
-    await site.publish(subject(), 2, { first: 3 });
-    await until(() => (site.topology.queue(name)?.suspect ?? 0) > 0);
-    site.abandon(first);
-    const next = site.cursor(name);
+    await stage.site.crash();
+    await stage.publish(2, { first: 3 });
+    await until(() => (stage.site.topology.queue(stage.name)?.suspect ?? 0) > 0);
+    stage.site.abandon(first);
+    const next = stage.site.cursor(stage.name);
     next.subscribe(after, acknowledged(after));
     await next.sweep();
     await until(() => after.got.length === 5);
@@ -105,18 +87,18 @@ describe("a process that died", () => {
   });
 
   it("spares what other replicas hold", async () => {
-    await site.publish(subject(), 5);
+    await stage.publish(5);
     const other = new Client(3);
-    cursor.subscribe(other, acknowledged(other));
+    stage.subscribe(other);
     await until(() => other.got.length === 3);
-    const next = site.cursor(name, { heldElsewhere: async () => new Set(cursor.heldSequences) });
+    const next = stage.site.cursor(stage.name, { heldElsewhere: async () => new Set(stage.cursor.heldSequences) });
     expect(await next.ready()).toBe(2);
-    await next.sweep(new Set(cursor.heldSequences));
+    await next.sweep(new Set(stage.cursor.heldSequences));
     expect(await next.ready()).toBe(2);
     expect(await next.purge()).toBe(2);
     other.ackAll();
-    await cursor.close();
-    await site.expectEmpty(name);
+    await stage.cursor.close();
+    await stage.expectEmpty();
     await next.close();
   });
 });
@@ -147,8 +129,8 @@ describe("a bus that loses what it was asked", () => {
   }
 
   it("delivers what was under way again, in order", async () => {
-    await site.publish(subject(), 100);
-    const own = site.cursorOn(name, cutting(site.bus));
+    await stage.publish(100);
+    const own = stage.site.cursorOn(stage.name, cutting(stage.site.bus));
     const client = new Client(60);
     own.subscribe(client, acknowledged(client));
     await until(() => client.got.length === 60);
@@ -157,12 +139,12 @@ describe("a bus that loses what it was asked", () => {
   });
 
   it("reads and purges what was under way", async () => {
-    await site.publish(subject(), 10);
-    const reader = site.cursorOn(name, cutting(site.bus));
+    await stage.publish(10);
+    const reader = stage.site.cursorOn(stage.name, cutting(stage.site.bus));
     const got = await reader.get(true);
     expect(got && Number(Buffer.from(got.body).toString())).toBe(0);
     const elsewhere = (): ReadonlySet<number> => new Set(reader.heldSequences);
-    const purger: QueueCursor = site.cursorOn(name, cutting(site.bus), {
+    const purger: QueueCursor = stage.site.cursorOn(stage.name, cutting(stage.site.bus), {
       heldElsewhere: async () => elsewhere(),
       sweep: async () => {
         await purger.sweep(elsewhere());
@@ -171,7 +153,7 @@ describe("a bus that loses what it was asked", () => {
     });
     expect(await purger.purge()).toBe(9);
     got?.settle("complete");
-    await site.expectEmpty(name);
+    await stage.expectEmpty();
     await reader.close();
     await purger.close();
   });
@@ -180,28 +162,28 @@ describe("a bus that loses what it was asked", () => {
 describe("a bus that died", () => {
   it("is asked for nothing before it is known what it forgot: an ask that survived brings nobody anything", async () => {
     const client = new Client(10);
-    cursor.subscribe(client, acknowledged(client));
-    await until(() => cursor.state === "pulling");
-    cursor.away();
-    await site.publish(subject(), 3);
+    stage.subscribe(client);
+    await until(() => stage.cursor.state === "pulling");
+    stage.cursor.away();
+    await stage.publish(3);
     await sleep(100);
     expect(client.got).toEqual([]);
-    cursor.back(true);
+    stage.cursor.back(true);
     await until(() => client.got.length === 3);
     expect(client.numbers).toEqual(numbers(3));
     client.ackAll();
-    await site.expectEmpty(name);
+    await stage.expectEmpty();
   });
 
   it("is healed: held messages stay with their clients, put back ones come at once, none is lost or had twice", async () => {
     const client = new Client(30);
-    cursor.subscribe(client, acknowledged(client));
-    await site.publish(subject(), 100);
+    stage.subscribe(client);
+    await stage.publish(100);
     await until(() => client.got.length === 30);
     // Long enough ago that the bus has written it down.
     await sleep(300);
     const [held] = client.got;
-    await site.crash();
+    await stage.site.crash();
     // The same delivery settles still, and everything goes on.
     client.ackAll();
     await until(() => client.got.length === 60, 10_000);
@@ -213,37 +195,35 @@ describe("a bus that died", () => {
     }
     client.ackAll();
     expect(client.numbers).toEqual(numbers(100));
-    await site.expectEmpty(name);
-    await cursor.close();
+    await stage.expectEmpty();
   }, 30_000);
 
   it("brings back what was put back just before it died, flagged, without the ack wait", async () => {
-    await site.publish(subject(), 50);
+    await stage.publish(50);
     const client = new Client(50);
-    const subscription = cursor.subscribe(client, acknowledged(client));
+    const subscription = stage.subscribe(client);
     await until(() => client.got.length === 50);
     subscription.cancel();
     requeue(client.got.slice(20));
-    await site.bus.settled(name);
-    await site.crash();
+    await stage.site.bus.settled(stage.name);
+    await stage.site.crash();
     const next = new Client(100);
-    cursor.subscribe(next, acknowledged(next));
+    stage.subscribe(next);
     await until(() => next.got.length === 30, 10_000);
     expect(next.numbers.sort((a, b) => a - b)).toEqual(numbers(30, 20));
     expect(next.got.every(({ redelivered }) => redelivered)).toBe(true);
     client.ackAll();
     next.ackAll();
-    await site.expectEmpty(name);
-    await cursor.close();
+    await stage.expectEmpty();
   }, 30_000);
 
   it("settles when it is back what was settled while it was away", async () => {
-    await site.publish(subject(), 10);
+    await stage.publish(10);
     const client = new Client(10);
-    cursor.subscribe(client, acknowledged(client));
+    stage.subscribe(client);
     await until(() => client.got.length === 10);
     await sleep(300);
-    const crashed = site.crash(300);
+    const crashed = stage.site.crash(300);
     await sleep(150);
     for (const delivery of client.got.slice(0, 8)) delivery.settle("complete");
     requeue(client.got.slice(8));
@@ -254,27 +234,25 @@ describe("a bus that died", () => {
     expect(client.numbers).toEqual([...numbers(10), 8, 9]);
     expect(client.got.slice(10).every(({ redelivered }) => redelivered)).toBe(true);
     client.ackAll();
-    await site.expectEmpty(name);
-    await cursor.close();
+    await stage.expectEmpty();
   }, 30_000);
 
   it("flags what was acknowledged in its last moments and comes again, and delivers no copy of what is held", async () => {
-    await site.publish(subject(), 1_000);
+    await stage.publish(1_000);
     const client = new Client(1_000);
     client.onDeliver = (delivery) => {
       // Every second one is acknowledged at once, the others stay held.
       if (delivery.sequence % 2 === 0) client.ack(delivery);
     };
-    cursor.subscribe(client, acknowledged(client));
+    stage.subscribe(client);
     await until(() => client.got.length === 1_000);
     const held = new Set([...client.unsettled].map(({ sequence }) => sequence));
-    await site.crash();
+    await stage.site.crash();
     await sleep(1_000);
     const again = client.got.slice(1_000);
     expect(again.every(({ redelivered }) => redelivered)).toBe(true);
     expect(again.filter(({ sequence }) => held.has(sequence))).toEqual([]);
     client.ackAll();
-    await until(async () => (await site.bus.cursorState(name))?.ackPending === 0, 10_000);
-    await cursor.close();
+    await until(async () => (await stage.site.bus.cursorState(stage.name))?.ackPending === 0, 10_000);
   }, 30_000);
 });

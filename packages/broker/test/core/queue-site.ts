@@ -2,22 +2,15 @@
  * A real bus for the queue's tests: nats-server, the Bus on it, a topology, and clients that note what they are given.
  * One site a test file; each test takes names of its own.
  */
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openBucket, type Queue, Topology } from "@amqp/topology";
 import { antichain, implicitFilter, isFault, toFilters } from "@amqp/translator";
-import { connect, type NatsConnection } from "@nats-io/transport-node";
+import type { NatsConnection } from "@nats-io/nats-core";
 import { expect } from "vitest";
 import type { Bus, PublishSink } from "../../src/core/bus.ts";
-import { Credit } from "../../src/core/credit.ts";
-import type { Delivery } from "../../src/core/message.ts";
 import { type CursorOptions, QueueCursor } from "../../src/core/queue.ts";
-import type { Subscriber } from "../../src/core/verbs.ts";
 import { type JetStreamBus, openBus } from "../../src/nats/bus.ts";
+import { NatsServer } from "../nats/harness.ts";
 
 const QUIET = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
@@ -30,60 +23,8 @@ export async function until(holds: () => boolean | Promise<boolean>, timeout = 5
   }
 }
 
-/** A consumer with a prefetch: notes what it is given, grants when it settles. */
-export class Client implements Subscriber {
-  readonly credits: readonly Credit[];
-  readonly got: Delivery[] = [];
-  readonly unsettled: Set<Delivery> = new Set<Delivery>();
-  most = 0;
-  isCancelled: boolean = false;
-  /** Runs in the turn of each delivery. */
-  onDeliver: ((delivery: Delivery) => void) | undefined;
-
-  constructor(prefetch: number | readonly Credit[]) {
-    this.credits = typeof prefetch === "number" ? [new Credit(prefetch)] : prefetch;
-  }
-
-  deliver(delivery: Delivery): void {
-    this.got.push(delivery);
-    this.unsettled.add(delivery);
-    this.most = Math.max(this.most, this.unsettled.size);
-    this.onDeliver?.(delivery);
-  }
-
-  cancelled(): void {
-    this.isCancelled = true;
-  }
-
-  get numbers(): number[] {
-    return this.got.map(numberOf);
-  }
-
-  ack(delivery: Delivery): void {
-    this.unsettled.delete(delivery);
-    delivery.settle("complete");
-    for (const credit of this.credits) credit.grant(1);
-  }
-
-  ackAll(): void {
-    for (const delivery of [...this.unsettled]) this.ack(delivery);
-  }
-}
-
-/** The number that {@link Site.publish} wrote into it. */
-export function numberOf(delivery: Delivery): number {
-  return Number(Buffer.from(delivery.body).toString());
-}
-
-/** As a client that hands back all of these at once. */
-export function requeue(deliveries: readonly Delivery[]): void {
-  for (const delivery of deliveries) delivery.settle("requeue");
-}
-
 export class Site {
-  readonly #folder: string;
-  #port = 0;
-  #process: ChildProcess | undefined;
+  readonly #server: NatsServer;
   #connections: NatsConnection[] = [];
   readonly #cursors: Set<QueueCursor> = new Set<QueueCursor>();
   #busField: JetStreamBus | undefined;
@@ -91,26 +32,23 @@ export class Site {
   lease: boolean = true;
   restarts = 0;
 
-  private constructor(folder: string) {
-    this.#folder = folder;
+  private constructor(server: NatsServer) {
+    this.#server = server;
   }
 
   static async open(): Promise<Site> {
-    const site = new Site(await mkdtemp(join(tmpdir(), "amqp-queue-")));
+    const site = new Site(await NatsServer.start());
     try {
       await site.#begin();
       return site;
     } catch (error) {
-      await site.#kill();
+      await site.#server.stop();
       throw error;
     }
   }
 
   async #begin(): Promise<void> {
-    await this.#start();
-    const url = `nats://127.0.0.1:${this.#port}`;
-    const options = { servers: url, reconnectTimeWait: 50, maxReconnectAttempts: -1 };
-    const [publishing, delivering] = [await connect(options), await connect(options)];
+    const [publishing, delivering] = [await this.#server.connect(), await this.#server.connect()];
     this.#connections = [publishing, delivering];
     this.#busField = await openBus({
       publishing,
@@ -148,16 +86,15 @@ export class Site {
     await this.topology.close();
     await this.bus.close();
     await Promise.all(this.#connections.map((connection) => connection.close()));
-    await this.#kill();
-    await rm(this.#folder, { recursive: true, force: true });
+    await this.#server.stop();
   }
 
   /** kill -9 of the bus, and the same one again. Resolves when the gateway's side is back. */
   async crash(pause = 0): Promise<void> {
     const { restarts } = this;
-    await this.#kill();
+    await this.#server.kill();
     await sleep(pause);
-    await this.#start();
+    await this.#server.run();
     await until(() => this.restarts > restarts, 10_000);
   }
 
@@ -201,7 +138,7 @@ export class Site {
 
   /** Another replica's mirror: the first one may be behind what is written through it. */
   async otherTopology(): Promise<Topology> {
-    const connection = await connect({ servers: `nats://127.0.0.1:${this.#port}` });
+    const connection = await this.#server.connect();
     this.#connections.push(connection);
     return Topology.open(await openBucket(connection), { root: "amqp", lost: () => {} });
   }
@@ -271,44 +208,4 @@ export class Site {
     await this.bus.settled(name);
     expect(await this.bus.cursorState(name)).toMatchObject({ pending: 0, ackPending: 0 });
   }
-
-  async #kill(): Promise<void> {
-    const child = this.#process;
-    this.#process = undefined;
-    if (child === undefined || child.exitCode !== null) return;
-    child.kill("SIGKILL");
-    await once(child, "exit");
-  }
-
-  async #start(): Promise<void> {
-    const ports = await mkdtemp(join(this.#folder, "ports-"));
-    const port = this.#port === 0 ? "-1" : String(this.#port);
-    const args = ["-a", "127.0.0.1", "-p", port, "-js", "-sd", join(this.#folder, "store"), "--ports_file_dir", ports];
-    const child = spawn(process.env.NATS_SERVER_BIN ?? "nats-server", args, { stdio: "ignore" });
-    this.#process = child;
-    child.once("error", (error) => {
-      throw error;
-    });
-    await until(async () => {
-      const [file] = (await readdir(ports)).filter((name) => name.endsWith(".ports"));
-      const text = file === undefined ? "" : await readFile(join(ports, file), "utf8");
-      if (!text.endsWith("}")) return false;
-      this.#port = Number(new URL((JSON.parse(text) as { nats: [string] }).nats[0]).port);
-      return true;
-    });
-    // The ports file comes before JetStream is ready.
-    const connection = await connect({ servers: `nats://127.0.0.1:${this.#port}`, maxReconnectAttempts: 20 });
-    await until(() =>
-      connection.request("$JS.API.INFO", "", { timeout: 500 }).then(
-        () => true,
-        () => false,
-      ),
-    );
-    await connection.close();
-  }
-}
-
-/** Consecutive numbers from 0. */
-export function numbers(count: number, first = 0): number[] {
-  return Array.from({ length: count }, (_, place) => first + place);
 }
