@@ -1,23 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { type Config, parseConfig } from "../src/config.ts";
-import { cacheFolder, dataFolder, type Machine } from "../src/folders.ts";
+import { parseConfig } from "../src/config.ts";
 import { SETTINGS } from "../src/settings.ts";
-
-type Env = Readonly<Record<string, string>>;
-
-const machine = (env: Env = {}): Machine => ({ env, platform: "linux", home: "/home/ada" });
-
-function config(argv: readonly string[], env: Env = {}): Config {
-  const command = parseConfig(argv, machine(env));
-  if (command.kind !== "run") throw new Error(`no configuration: ${JSON.stringify(command)}`);
-  return command.config;
-}
-
-function error(argv: readonly string[], env: Env = {}): string {
-  const command = parseConfig(argv, machine(env));
-  if (command.kind !== "error") throw new Error(`no error: ${JSON.stringify(command)}`);
-  return command.text;
-}
+import { config, type Env, error, machine } from "./parsed.ts";
 
 describe("defaults", () => {
   it("serve 127.0.0.1:5672 over an embedded server on 4222", () => {
@@ -58,60 +42,6 @@ describe("defaults", () => {
       logLevel: "info",
       warnings: [],
     });
-  });
-});
-
-describe("who may connect", () => {
-  const jwt = {
-    AMQP_AUTH: "jwt",
-    AMQP_JWT_JWKS: "https://issuer.test/keys",
-    AMQP_JWT_ISSUER: "https://issuer.test",
-    AMQP_JWT_AUDIENCE: "amqp, http",
-  };
-
-  it("bearers of tokens, from any address", () => {
-    expect(config(["--host", "0.0.0.0"], { ...jwt, AMQP_JWT_ALGORITHMS: "ES256,RS256" })).toMatchObject({
-      auth: {
-        kind: "jwt",
-        keys: "https://issuer.test/keys",
-        issuer: "https://issuer.test",
-        audience: ["amqp", "http"],
-        orgClaim: "org",
-        algorithms: ["ES256", "RS256"],
-      },
-      warnings: [],
-    });
-    expect(config([], { ...jwt, AMQP_JWT_JWKS: "/etc/keys.json" }).auth).toMatchObject({ keys: "/etc/keys.json" });
-    expect(config([], { ...jwt, AMQP_JWT_JWKS: "http://127.0.0.1:1/k" }).auth).toMatchObject({ kind: "jwt" });
-  });
-
-  it("a mode that is half configured, or configured and not chosen, is refused", () => {
-    expect(error([], { ...jwt, AMQP_JWT_JWKS: "" })).toMatch(/^AMQP_JWT_JWKS is missing/);
-    expect(error([], { ...jwt, AMQP_JWT_ISSUER: " " })).toMatch(/^AMQP_JWT_ISSUER is missing/);
-    expect(error([], { ...jwt, AMQP_JWT_AUDIENCE: "" })).toMatch(/^AMQP_JWT_AUDIENCE is missing/);
-    expect(error([], { AMQP_JWT_ISSUER: "x" })).toMatch(/AMQP_AUTH=jwt/);
-    expect(error(["--auth", "open"])).toMatch(/none, jwt or nats/);
-  });
-
-  it("whoever the bus lets in, by a file of its accounts; no login of ours beside it, and no bus without logins", () => {
-    const nats = { AMQP_AUTH: "nats", AMQP_NATS_ACCOUNTS: "/etc/accounts.json", NATS_URL: "nats://bus:4222" };
-    expect(config(["--host", "0.0.0.0"], nats)).toMatchObject({
-      auth: { kind: "nats", accountsFile: "/etc/accounts.json" },
-      warnings: [],
-    });
-    expect(error([], { ...nats, NATS_URL: "" })).toMatch(/^NATS_URL is missing/);
-    expect(error([], { ...nats, AMQP_NATS_ACCOUNTS: "" })).toMatch(/^AMQP_NATS_ACCOUNTS is missing/);
-    expect(error([], { ...nats, AMQP_AUTH: "jwt" })).toMatch(/^AMQP_NATS_ACCOUNTS is for AMQP_AUTH=nats/);
-    expect(error([], { ...nats, NATS_USER: "u", NATS_PASSWORD: "hidden" })).toMatch(/^NATS_USER is one login/);
-  });
-
-  it("keys come a safe way only, and no algorithm of a shared secret is taken", () => {
-    expect(error([], { ...jwt, AMQP_JWT_JWKS: "http://issuer.test/keys" })).toMatch(/no safe way/);
-    const login = error([], { ...jwt, AMQP_JWT_JWKS: "https://user:hidden@issuer.test/keys" });
-    expect(login).toMatch(/login/);
-    expect(login).not.toContain("hidden");
-    expect(error([], { ...jwt, AMQP_JWT_ALGORITHMS: "RS256,HS256" })).toMatch(/^AMQP_JWT_ALGORITHMS is not/);
-    expect(error([], { ...jwt, AMQP_JWT_ALGORITHMS: "none" })).toMatch(/^AMQP_JWT_ALGORITHMS is not/);
   });
 });
 
@@ -182,62 +112,6 @@ describe("a bad value is an error that names it", () => {
   it("shows no password of a URL", () => {
     expect(error([], { NATS_URL: "nats://ada:hunter2@" })).not.toContain("hunter2");
   });
-});
-
-describe("TLS", () => {
-  const pair = { AMQP_TLS_CERT: "/c", AMQP_TLS_KEY: "/k" };
-
-  it("is served beside plain AMQP, or alone", () => {
-    const tls = { port: 5671, cert: "/c", key: "/k", ca: undefined, verify: false };
-    expect(config([], pair)).toMatchObject({ port: 5672, tls });
-    expect(config(["--port", "none"], pair)).toMatchObject({ port: undefined, tls });
-    const asked = config(["--tls-port", "0", "--tls-verify=require"], { ...pair, AMQP_TLS_CA: "/a" });
-    expect(asked.tls).toEqual({ ...tls, port: 0, ca: "/a", verify: true });
-  });
-
-  it.each([
-    [{ AMQP_TLS_CERT: "/c" }, /^AMQP_TLS_CERT .*set AMQP_TLS_CERT and AMQP_TLS_KEY/],
-    [{ AMQP_TLS_KEY: "/k" }, /^AMQP_TLS_KEY /],
-    [{ AMQP_TLS_PORT: "5671" }, /^AMQP_TLS_PORT /],
-    [{ AMQP_TLS_VERIFY: "require" }, /^AMQP_TLS_VERIFY /],
-    [{ CLOUD_AMQP_PORT: "none" }, /^CLOUD_AMQP_PORT is none, and there is no TLS/],
-    [{ ...pair, AMQP_TLS_VERIFY: "yes" }, /use none or require/],
-    [{ ...pair, AMQP_TLS_VERIFY: "require" }, /name their authority in AMQP_TLS_CA/],
-    [{ ...pair, AMQP_TLS_CA: "/a" }, /set AMQP_TLS_VERIFY=require/],
-    [{ ...pair, AMQP_TLS_PORT: "5672" }, /is the port of TLS too/],
-    [{ NATS_URL: "a", NATS_CERT: "/c" }, /^NATS_CERT is half of a pair/],
-    [{ NATS_URL: "a", NATS_KEY: "/k" }, /^NATS_KEY is half of a pair/],
-    [{ NATS_CA: "/a" }, /^NATS_CA is for a bus that runs elsewhere/],
-  ])("by halves is a mistake: %j", (env, line) => {
-    expect(error([], env)).toMatch(line);
-  });
-
-  it("of the bus is demanded by its address, its authority or a certificate for it", () => {
-    const plain = { NATS_URL: "nats://a" };
-    expect(config([], plain).bus).toMatchObject({ tls: undefined });
-    expect(config([], { ...plain, NATS_CA: "/a" }).bus).toMatchObject({ tls: { ca: "/a" } });
-    const identity = { cert: "/c", key: "/k" };
-    expect(config([], { ...plain, NATS_CERT: "/c", NATS_KEY: "/k" }).bus).toMatchObject({ tls: { identity } });
-    expect(config(["--nats-tls-first"], plain).bus).toMatchObject({ tls: { first: true } });
-  });
-});
-
-describe("the address", () => {
-  it.each(["127.0.0.1", "127.9.8.7", "::1", "0:0:0:0:0:0:0:1", "localhost"])("%s is loopback: served", (host) => {
-    expect(config(["--host", host])).toMatchObject({ host, warnings: [] });
-  });
-
-  it.each(["0.0.0.0", "::", "192.0.2.1", "127.example.com", "127.0.0.1.example.com", "localhost.example.com", "*"])(
-    "%j is refused while nobody is authenticated",
-    (host) => {
-      expect(error(["--host", host])).toContain("AMQP_ALLOW_ANONYMOUS=1");
-      expect(error([], { AMQP_HOST: host })).toMatch(/^AMQP_HOST would serve /);
-      const allowed = config(["--host", host], { AMQP_ALLOW_ANONYMOUS: "1" });
-      expect(allowed.host).toBe(host);
-      expect(allowed.warnings).toEqual([expect.stringContaining("without authentication")]);
-      expect(config(["--host", host, "--allow-anonymous"]).host).toBe(host);
-    },
-  );
 });
 
 describe("limits", () => {
@@ -321,22 +195,5 @@ describe("the bus", () => {
   it("a token may stand in the URL, and a variable wins over it", () => {
     expect(config(["--nats-url", "nats://t0ken@a"]).bus).toMatchObject({ login: { kind: "token", token: "t0ken" } });
     expect(config(["--nats-url", "nats://t0ken@a"], { NATS_USER: "u" }).bus).toMatchObject({ login: { kind: "user" } });
-  });
-});
-
-describe("the per-user folders", () => {
-  it.each([
-    ["linux", {}, "/h/.local/share/amqp-gateway", "/h/.cache/amqp-gateway"],
-    ["linux", { XDG_DATA_HOME: "/d", XDG_CACHE_HOME: "/c" }, "/d/amqp-gateway", "/c/amqp-gateway"],
-    ["linux", { XDG_DATA_HOME: "d" }, "/h/.local/share/amqp-gateway", "/h/.cache/amqp-gateway"],
-    ["darwin", {}, "/h/Library/Application Support/amqp-gateway", "/h/Library/Caches/amqp-gateway"],
-    ["win32", { LOCALAPPDATA: "C:\\L" }, "C:\\L\\amqp-gateway\\Data", "C:\\L\\amqp-gateway\\Cache"],
-  ] as readonly (readonly [NodeJS.Platform, Env, string, string])[])("%s %j", (platform, env, data, cache) => {
-    expect(dataFolder({ env, platform, home: "/h" })).toBe(data);
-    expect(cacheFolder({ env, platform, home: "/h" })).toBe(cache);
-  });
-
-  it("AMQP_DATA_DIR names another", () => {
-    expect(config([], { AMQP_DATA_DIR: "/d" }).bus).toEqual({ kind: "embedded", port: 4222, dataDir: "/d" });
   });
 });

@@ -2,34 +2,17 @@
  * Workers as real processes: one port, one bus, one line that says it serves; one that dies is replaced, a stop drains
  * all of them. What the replicas agree on is tested in e2e/replicas.
  */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { identityOf } from "../src/embedded/identity.ts";
-import { findNatsServer } from "../src/nats-server.ts";
-import { accepts, Program } from "./program.ts";
+import { accepts, type Program } from "./program.ts";
+import { Site } from "./site.ts";
 
-const { path: binary } = await findNatsServer();
-let folder: string;
-let programs: Program[];
+const site = new Site("workers");
 
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "workers-"));
-  programs = [];
-});
-afterEach(async () => {
-  for (const program of programs) program.kill();
-  await Promise.all(programs.map(({ ended }) => ended));
-  rmSync(folder, { recursive: true, force: true });
-});
-
-function run(args: readonly string[], env: NodeJS.ProcessEnv = {}): Program {
-  const own = { HOME: folder, NATS_SERVER_BIN: binary, AMQP_DATA_DIR: join(folder, "data") };
-  const program = new Program(["--port", "0", "--nats-port", "0", "--workers", "2", ...args], { ...own, ...env });
-  programs.push(program);
-  return program;
+function run(args: readonly string[]): Program {
+  return site.run(["--port", "0", "--nats-port", "0", "--workers", "2", ...args]);
 }
 
 const workersOf = (program: Program): number[] =>
@@ -99,7 +82,7 @@ describe("--workers 2", { timeout: 120_000 }, () => {
   it("refuses in one line what one process refuses, and leaves no worker behind when the parent is killed", async () => {
     const program = run([]);
     const { port = 0 } = await program.line("serving AMQP");
-    const refused = run(["--port", `${port}`, "--data-dir", join(folder, "second")]);
+    const refused = run(["--port", `${port}`, "--data-dir", join(site.folder, "second")]);
     expect(await refused.ended).toBe(1);
     const fatal = refused.lines.filter(({ level }) => level === "fatal");
     expect(fatal.map(({ msg }) => msg)).toEqual([expect.stringMatching(`^port ${port} on 127.0.0.1 is taken: stop`)]);
