@@ -11,7 +11,7 @@ import { EmbeddedServer } from "./embedded.ts";
 import type { Logger } from "./log.ts";
 import { type BusAddress, type BusConnections, checkLogins, connectBus, dialer, explain } from "./nats.ts";
 import { findNatsServer } from "./nats-server.ts";
-import { openPorts, type Ports } from "./ports.ts";
+import { openPorts, type Ports, probePorts } from "./ports.ts";
 import { Steps } from "./steps.ts";
 import { bootWorkers } from "./workers.ts";
 
@@ -103,8 +103,10 @@ async function overAccounts(config: ConfigOnBus, log: Logger, connect: Connect):
 }
 
 /** The bus: the servers that were named, or a server of our own, which then is started. */
-async function startBus({ bus }: Config, log: Logger, steps: Steps): Promise<ConfigOnBus["bus"]> {
+async function startBus(config: Config, log: Logger, steps: Steps): Promise<ConfigOnBus["bus"]> {
+  const { bus } = config;
   if (bus.kind === "servers") return bus;
+  await steps.take(() => probePorts(config));
   const found = await steps.take(() => findNatsServer({ tell: (line) => log.info(line) }));
   log.debug({ ...found }, `nats-server ${found.version} from ${found.from}`);
   const { url } = await steps.take(

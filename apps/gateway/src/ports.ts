@@ -2,7 +2,7 @@
  * The ports that AMQP clients connect to: the plain one, the one with TLS, or both, with the certificate that the latter
  * shows. Used by boot.ts and workers.ts. Separate because a port is opened last, and refused in its own words.
  */
-import type { BrokerHandle, ListenOptions } from "@amqp/broker";
+import { type BrokerHandle, findFreePort, type ListenOptions } from "@amqp/broker";
 import { BootError } from "./boot-error.ts";
 import { CertificateWatch, readCertificate } from "./certificate.ts";
 import type { Config } from "./config.ts";
@@ -21,6 +21,27 @@ export interface Ports {
   reload(): Promise<void>;
 }
 
+const PLAIN = "CLOUD_AMQP_PORT";
+const SECURE = "AMQP_TLS_PORT";
+
+/** Looks whether they can be had, before what takes its time is started for them. @throws BootError */
+export async function probePorts({ host, port, tls }: Config): Promise<void> {
+  if (tls !== undefined) await free(host, tls.port, SECURE);
+  if (port !== undefined) await free(host, port, PLAIN);
+}
+
+/** The same ports for several processes: where any free one is wanted, one. @throws BootError */
+export async function fixPorts({ host, port, tls }: Config): Promise<Pick<Ports, "port" | "tlsPort">> {
+  return {
+    port: port === 0 ? await free(host, port, PLAIN) : port,
+    tlsPort: tls?.port === 0 ? await free(host, tls.port, SECURE) : tls?.port,
+  };
+}
+
+function free(host: string, port: number, setting: string): Promise<number> {
+  return findFreePort(host, port).catch(refusedPort(host, port, setting));
+}
+
 /** Opens them. @throws BootError */
 export async function openPorts(config: Config, broker: BrokerHandle, log: Logger, steps: Steps): Promise<Ports> {
   const { host, limits } = config;
@@ -28,7 +49,7 @@ export async function openPorts(config: Config, broker: BrokerHandle, log: Logge
     steps.take(() =>
       broker
         .listen({ host, port, limits, version: readVersion(), ...(tls === undefined ? {} : { tls }) })
-        .catch(refusedPort(host, port, tls === undefined ? "CLOUD_AMQP_PORT" : "AMQP_TLS_PORT")),
+        .catch(refusedPort(host, port, tls === undefined ? PLAIN : SECURE)),
     );
   const secure = config.tls && (await openTls(config.tls, listen, log, steps));
   const plain = config.port === undefined ? undefined : await listen(config.port);
@@ -51,7 +72,7 @@ async function openTls(
 }
 
 /** Puts what the system answered to a listen into one line with a remedy. */
-export function refusedPort(host: string, port: number, setting: string): (error: unknown) => never {
+function refusedPort(host: string, port: number, setting: string): (error: unknown) => never {
   return (error) => {
     const because = { cause: error };
     if (error instanceof Error && error.name === "CertificateError") {

@@ -12,11 +12,10 @@ import cluster, { type Worker } from "node:cluster";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { findFreePort } from "@amqp/broker";
 import type { ConfigOnBus, Served } from "./boot.ts";
 import { BootError } from "./boot-error.ts";
 import type { Logger } from "./log.ts";
-import { refusedPort } from "./ports.ts";
+import { fixPorts } from "./ports.ts";
 import type { Steps } from "./steps.ts";
 
 /** What a worker says: it may be told what to be, it serves, or it cannot. */
@@ -42,8 +41,7 @@ const PATIENCE = 20_000;
 /** Starts the workers; the bus runs. */
 export async function bootWorkers(config: ConfigOnBus, log: Logger, steps: Steps): Promise<Served> {
   // The same ports for all, and for those that come later.
-  const port = await fixed(config.host, config.port, "CLOUD_AMQP_PORT");
-  const tlsPort = await fixed(config.host, config.tls?.port, "AMQP_TLS_PORT");
+  const { port, tlsPort } = await fixPorts(config);
   const tls = config.tls && { ...config.tls, port: tlsPort ?? 0 };
   // The source and the compiled file have the same name.
   const exec = fileURLToPath(
@@ -67,11 +65,6 @@ export async function bootWorkers(config: ConfigOnBus, log: Logger, steps: Steps
     for (const worker of workers) worker.reload();
   };
   return { port, tlsPort, reload, lost: new Promise(() => {}) };
-}
-
-/** Where any free port is wanted: one. */
-async function fixed(host: string, port: number | undefined, setting: string): Promise<number | undefined> {
-  return port === 0 ? await findFreePort(host).catch(refusedPort(host, port, setting)) : port;
 }
 
 /** One of the workers: the process that has this place now, or its successor. */

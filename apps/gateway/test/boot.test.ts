@@ -74,12 +74,21 @@ describe("boot fails closed", () => {
     expect(await failure(["--port", "0"], env)).toMatch(/permi.*(grant|allow)/);
   });
 
-  it("where the port is taken, and what was started before is stopped", async () => {
+  it("where the port is taken, before a server is started for it", async () => {
     const port = await site.takenPort();
     const line = await failure(["--port", String(port), "--nats-port", "0"]);
     expect(line).toBe(
       `port ${port} on 127.0.0.1 is taken: stop what listens there, or set CLOUD_AMQP_PORT to another port (0 takes any free one)`,
     );
+    expect(existsSync(site.dataDir)).toBe(false);
+    const elsewhere = await failure(["--port", String(port), "--nats-url", await site.serve()]);
+    expect(elsewhere).toBe(line);
+  });
+
+  it("where the server that it started refuses the stream, and stops that server", async () => {
+    const line = await failure([...anyPorts, "--stream-max-bytes", String(Number.MAX_SAFE_INTEGER)]);
+    expect(line).toMatch(/storage/);
+    expect(existsSync(site.dataDir)).toBe(true);
   });
 
   it("where the embedded server's port is taken", async () => {

@@ -131,10 +131,10 @@ export class Server {
   }
 }
 
-/** A port that nothing listens on at the moment. Rejects as {@link Server.listen} does. */
-export async function findFreePort(host: string): Promise<number> {
+/** A port that nothing listens on at the moment: `wanted`, or any for 0. Rejects as {@link Server.listen} does. */
+export async function findFreePort(host: string, wanted: number = 0): Promise<number> {
   const server = createServer();
-  await bind(server, host, 0);
+  await bind(server, host, wanted);
   const port = portOf(server) ?? 0;
   await new Promise((resolve) => server.close(resolve));
   return port;
