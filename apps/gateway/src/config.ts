@@ -86,21 +86,7 @@ export function parseConfig(argv: readonly string[], machine: Machine): Command 
 
 function readConfig(given: Gathered, machine: Machine): Config {
   const bus = readBus(given, machine);
-  const host = required(given, "host");
-  const warnings: string[] = [];
   const auth = readAuth(given);
-  // HIP Security: not exposed while nobody is authenticated; loopback is no exposure.
-  if (auth.kind === "none" && !isLoopback(host.text)) {
-    if (!toggle(required(given, "allowAnonymous"))) {
-      throw bad(host, `would serve ${host.text} to anybody, for no client is authenticated`, {
-        instead:
-          "keep a loopback address, set AMQP_AUTH, or set AMQP_ALLOW_ANONYMOUS=1 where the network lets only trusted clients in",
-      });
-    }
-    warnings.push(
-      `${host.text} is served without authentication (AMQP_ALLOW_ANONYMOUS): every client that reaches it may do everything`,
-    );
-  }
   const { streamReplicas: replicas, streamMaxBytes: maxBytes } = given;
   const streamReplicas = replicas && integer(replicas, 1, 5);
   if (replicas && bus.kind === "embedded" && streamReplicas !== 1) {
@@ -110,9 +96,10 @@ function readConfig(given: Gathered, machine: Machine): Config {
   const logLevel = LOG_LEVELS.find((name) => name === level.text);
   if (logLevel === undefined) throw bad(level, `is not ${quoted(level)}`, { instead: `use ${LOG_LEVELS.join(", ")}` });
   const tls = readTls(given);
+  const port = readPlainPort(given, tls);
   return {
-    host: host.text,
-    port: readPlainPort(given, tls),
+    ...readHost(given, auth, port),
+    port,
     tls,
     bus,
     auth,
@@ -125,8 +112,34 @@ function readConfig(given: Gathered, machine: Machine): Config {
     limits: readLimits(given),
     unconfirmed: integer(required(given, "maxUnconfirmed"), 1, Number.MAX_SAFE_INTEGER),
     logLevel,
-    warnings,
   };
+}
+
+/** Where it is served, and what is to be warned of there. @throws BadSetting */
+function readHost(given: Gathered, auth: AuthConfig, plainPort: number | undefined): Pick<Config, "host" | "warnings"> {
+  const address = required(given, "host");
+  const host = address.text;
+  const warnings: string[] = [];
+  // HIP Security: not exposed while nobody is authenticated; loopback is no exposure.
+  if (isLoopback(host)) return { host, warnings };
+  if (auth.kind === "none") {
+    if (!toggle(required(given, "allowAnonymous"))) {
+      throw bad(address, `would serve ${host} to anybody, for no client is authenticated`, {
+        instead:
+          "keep a loopback address, set AMQP_AUTH, or set AMQP_ALLOW_ANONYMOUS=1 where the network lets only trusted clients in",
+      });
+    }
+    warnings.push(
+      `${host} is served without authentication (AMQP_ALLOW_ANONYMOUS): every client that reaches it may do everything`,
+    );
+  } else if (plainPort !== undefined) {
+    const what = auth.kind === "jwt" ? "tokens" : "passwords and tokens";
+    warnings.push(
+      `${host} is served without TLS (AMQP_AUTH=${auth.kind}): the ${what} of clients can be read on their way; ` +
+        "set AMQP_TLS_CERT and AMQP_TLS_KEY, and CLOUD_AMQP_PORT=none",
+    );
+  }
+  return { host, warnings };
 }
 
 function readBus(given: Gathered, machine: Machine): BusConfig {

@@ -2,14 +2,17 @@
 import { describe, expect, it } from "vitest";
 import { config, error } from "./parsed.ts";
 
-describe("who may connect", () => {
-  const jwt = {
-    AMQP_AUTH: "jwt",
-    AMQP_JWT_JWKS: "https://issuer.test/keys",
-    AMQP_JWT_ISSUER: "https://issuer.test",
-    AMQP_JWT_AUDIENCE: "amqp, http",
-  };
+const jwt = {
+  AMQP_AUTH: "jwt",
+  AMQP_JWT_JWKS: "https://issuer.test/keys",
+  AMQP_JWT_ISSUER: "https://issuer.test",
+  AMQP_JWT_AUDIENCE: "amqp, http",
+};
+const nats = { AMQP_AUTH: "nats", AMQP_NATS_ACCOUNTS: "/etc/accounts.json", NATS_URL: "nats://bus:4222" };
 
+const pair = { AMQP_TLS_CERT: "/c", AMQP_TLS_KEY: "/k" };
+
+describe("who may connect", () => {
   it("bearers of tokens, from any address", () => {
     expect(config(["--host", "0.0.0.0"], { ...jwt, AMQP_JWT_ALGORITHMS: "ES256,RS256" })).toMatchObject({
       auth: {
@@ -20,7 +23,6 @@ describe("who may connect", () => {
         orgClaim: "org",
         algorithms: ["ES256", "RS256"],
       },
-      warnings: [],
     });
     expect(config([], { ...jwt, AMQP_JWT_JWKS: "/etc/keys.json" }).auth).toMatchObject({ keys: "/etc/keys.json" });
     expect(config([], { ...jwt, AMQP_JWT_JWKS: "http://127.0.0.1:1/k" }).auth).toMatchObject({ kind: "jwt" });
@@ -35,10 +37,8 @@ describe("who may connect", () => {
   });
 
   it("whoever the bus lets in, by a file of its accounts; no login of ours beside it, and no bus without logins", () => {
-    const nats = { AMQP_AUTH: "nats", AMQP_NATS_ACCOUNTS: "/etc/accounts.json", NATS_URL: "nats://bus:4222" };
     expect(config(["--host", "0.0.0.0"], nats)).toMatchObject({
       auth: { kind: "nats", accountsFile: "/etc/accounts.json" },
-      warnings: [],
     });
     expect(error([], { ...nats, NATS_URL: "" })).toMatch(/^NATS_URL is missing/);
     expect(error([], { ...nats, AMQP_NATS_ACCOUNTS: "" })).toMatch(/^AMQP_NATS_ACCOUNTS is missing/);
@@ -57,8 +57,6 @@ describe("who may connect", () => {
 });
 
 describe("TLS", () => {
-  const pair = { AMQP_TLS_CERT: "/c", AMQP_TLS_KEY: "/k" };
-
   it("is served beside plain AMQP, or alone", () => {
     const tls = { port: 5671, cert: "/c", key: "/k", ca: undefined, verify: false };
     expect(config([], pair)).toMatchObject({ port: 5672, tls });
@@ -108,6 +106,22 @@ describe("the address", () => {
       expect(allowed.host).toBe(host);
       expect(allowed.warnings).toEqual([expect.stringContaining("without authentication")]);
       expect(config(["--host", host, "--allow-anonymous"]).host).toBe(host);
+    },
+  );
+
+  it.each([
+    ["jwt", jwt, "tokens"],
+    ["nats", nats, "passwords and tokens"],
+  ] as const)(
+    "is warned of, once, where others than this machine send the logins of %s in plain text",
+    (mode, env, what) => {
+      const plain = config(["--host", "0.0.0.0"], env).warnings;
+      expect(plain).toEqual([
+        expect.stringMatching(`^0.0.0.0 is served without TLS .AMQP_AUTH=${mode}.: the ${what} of`),
+      ]);
+      expect(config(["--host", "0.0.0.0"], { ...env, ...pair }).warnings).toEqual(plain);
+      expect(config(["--host", "0.0.0.0", "--port", "none"], { ...env, ...pair }).warnings).toEqual([]);
+      expect(config([], env).warnings).toEqual([]);
     },
   );
 });
