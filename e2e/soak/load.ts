@@ -11,6 +11,8 @@ export interface Site {
   readonly gateways: number;
   portOf(gateway: number): number | undefined;
   readonly stopping: AbortSignal;
+  /** What the bus has of a queue, in words, for a trouble's text. */
+  look?(queue: string): Promise<string>;
 }
 
 /** What was done so far. */
@@ -21,6 +23,8 @@ export interface Work {
   calls: number;
   connections: number;
   queues: number;
+  /** When the server had a call that is not answered yet, by its body. */
+  readonly heard: Map<string, number>;
   /** What a client met that it should not have. */
   readonly troubles: string[];
 }
@@ -28,6 +32,10 @@ export interface Work {
 export const STEADY: readonly string[] = ["steady-0", "steady-1"];
 export const RPC = "rpc";
 export const EXCHANGE = "soak-topic";
+
+/** Milliseconds after which a call counts as late, and as lost. */
+const LATE = 10_000;
+const LOST = 30_000;
 
 type Delivered = NonNullable<PeerListener["delivered"]>;
 
@@ -92,10 +100,12 @@ export async function steady(site: Site, random: Random, work: Work, queue: stri
 }
 
 /** Answers calls. */
-export async function server(site: Site, random: Random): Promise<void> {
+export async function server(site: Site, random: Random, work: Work): Promise<void> {
   const peer = await connect(site, random, {
     delivered: (_channel, { deliveryTag }, body) => {
-      peer.publish(1, { routingKey: body.toString() }, Buffer.from("answer"));
+      const call = body.toString();
+      work.heard.set(call, performance.now());
+      peer.publish(1, { routingKey: call.slice(0, call.indexOf(" ")) }, body);
       peer.send(1, "basic.ack", { deliveryTag });
     },
   });
@@ -108,25 +118,52 @@ export async function server(site: Site, random: Random): Promise<void> {
 /** Calls: a connection, an exclusive reply queue with a name of the broker's, some calls, and away. */
 export async function caller(site: Site, random: Random, work: Work): Promise<void> {
   while (!site.stopping.aborted) {
-    let answered: () => void = () => undefined;
-    const peer = await connect(site, random, { delivered: () => answered() });
+    let answered: (call: string) => void = () => undefined;
+    const peer = await connect(site, random, { delivered: (_channel, _fields, body) => answered(body.toString()) });
     work.connections++;
     const declared = await must(peer, "queue.declare", { exclusive: true });
     const queue = String(declared.queue);
     work.queues++;
     await must(peer, "basic.consume", { queue, consumerTag: "t", noAck: true });
     for (let calls = random.integer(1, 10); calls > 0 && peer.isOpen; calls--) {
+      const call = `${queue} ${calls}`;
       const answer = new Promise<void>((resolve) => {
-        answered = resolve;
+        answered = (which) => {
+          if (which === call) resolve();
+        };
       });
-      peer.publish(1, { routingKey: RPC }, Buffer.from(queue));
-      const isLate = await Promise.race([answer.then(() => false), sleep(10_000).then(() => true)]);
-      if (isLate) trouble(work, `a call over ${queue} was not answered for 10 s`);
-      else work.calls++;
+      const begun = performance.now();
+      peer.publish(1, { routingKey: RPC }, Buffer.from(call));
+      if (await isWithin(answer, LATE)) work.calls++;
+      else await late(site, work, { call, queue, begun, answer });
+      work.heard.delete(call);
     }
     await end(peer, random);
     await pause(site, random.integer(0, 100));
   }
+}
+
+interface Call {
+  readonly call: string;
+  readonly queue: string;
+  readonly begun: number;
+  readonly answer: Promise<void>;
+}
+
+/** Says of a call that is not answered how far it came, and whether it is late or lost. */
+async function late(site: Site, work: Work, { call, queue, begun, answer }: Call): Promise<void> {
+  const heard = work.heard.get(call);
+  const server = heard === undefined ? "the server has not had it" : `the server had it after ${heard - begun} ms`;
+  const state = await site.look?.(queue);
+  const came = await isWithin(answer, LOST);
+  const end = came ? `it came after ${Math.round(performance.now() - begun)} ms` : "it never came";
+  trouble(work, `call ${call} was not answered for ${LATE} ms; ${server}; ${end}; ${state}`);
+}
+
+async function isWithin(what: Promise<void>, milliseconds: number): Promise<boolean> {
+  const timer = new AbortController();
+  const late = sleep(milliseconds, false, { signal: timer.signal }).catch(() => false);
+  return await Promise.race([what.then(() => true), late]).finally(() => timer.abort());
 }
 
 /** Subscribes: an auto-delete queue bound by some keys, a while of messages, some unbound again, and away. */

@@ -25,7 +25,16 @@ describe("the judge of the soak", () => {
   const counts: Counts = { messages: 0, consumers: ["q"], keys: ["q.q"], leases: 2, connections: 4, subscriptions: 40 };
   const memory = Array.from({ length: 30 }, (_, n) => ({ at: n * 10_000, gateways: [100 << 20], bus: 50 << 20 }));
   const right: SoakResult = {
-    work: { published: 1, confirmed: 1, delivered: 1, calls: 1, connections: 1, queues: 1, troubles: [] },
+    work: {
+      published: 1,
+      confirmed: 1,
+      delivered: 1,
+      calls: 1,
+      connections: 1,
+      queues: 1,
+      heard: new Map(),
+      troubles: [],
+    },
     memory,
     before: counts,
     after: counts,

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Processes } from "../torture/processes.ts";
 import { randomOf } from "../torture/random.ts";
 import { caller, clear, prepare, RPC, type Site, STEADY, server, steady, subscriber, type Work } from "./load.ts";
-import { type Counts, count, freePort, type Memory, residentMemory, slope } from "./watch.ts";
+import { type Counts, count, freePort, look, type Memory, residentMemory, slope } from "./watch.ts";
 
 export interface SoakOptions {
   readonly seed: number;
@@ -22,7 +22,7 @@ export interface SoakResult {
   readonly before: Counts;
   readonly after: Counts;
   readonly end: Counts;
-  /** What the gateways warned of. */
+  /** What the gateways warned of, or the bus forgot. */
   readonly warnings: readonly string[];
 }
 
@@ -40,13 +40,26 @@ const KEPT = 40;
 export async function soak({ seed, seconds, gateways = 2, tell }: SoakOptions): Promise<SoakResult> {
   const monitor = await freePort();
   const conf = `http: "127.0.0.1:${monitor}"`;
-  const processes = await Processes.start(gateways, [], { conf, env: { NODE_OPTIONS: SMALL_HEAP } });
-  const work: Work = { published: 0, confirmed: 0, delivered: 0, calls: 0, connections: 0, queues: 0, troubles: [] };
+  const processes = await Processes.start(gateways, [], {
+    conf,
+    env: { NODE_OPTIONS: SMALL_HEAP, LOG_LEVEL: "debug" },
+  });
+  const work: Work = {
+    published: 0,
+    confirmed: 0,
+    delivered: 0,
+    calls: 0,
+    connections: 0,
+    queues: 0,
+    heard: new Map(),
+    troubles: [],
+  };
   const counts = (): Promise<Counts> => count(processes.nats.url, monitor);
   const site = (stopping: AbortSignal): Site => ({
     gateways,
     portOf: (gateway) => processes.portOf(gateway),
     stopping,
+    look: (queue) => look(processes.nats.url, [RPC, queue]),
   });
   const memory: Memory[] = [];
   try {
@@ -64,7 +77,7 @@ export async function soak({ seed, seconds, gateways = 2, tell }: SoakOptions): 
     const nothing: Counts = { ...before, consumers: [], keys: [] };
     const warnings = processes.logs().flatMap(({ gateway, at, text }) => {
       const { level = "info", msg } = JSON.parse(text) as { readonly level?: string; readonly msg?: string };
-      const isQuiet = level === "info" || level === "debug";
+      const isQuiet = level === "info" || (level === "debug" && !/pull|lease|log's state/.test(msg ?? ""));
       return isQuiet ? [] : [`${new Date(at).toISOString()} gateway ${gateway}: ${msg}`];
     });
     return { work, memory, before, after, end: await settledCounts(counts, nothing), warnings };
@@ -122,7 +135,7 @@ async function load(site: Site, seed: number, name: string, work: Work): Promise
   }
   // Who calls when the time is up is answered still.
   const serving = new AbortController();
-  const served = server({ ...site, portOf: (n) => site.portOf(n), stopping: serving.signal }, random(RPC));
+  const served = server({ ...site, portOf: (n) => site.portOf(n), stopping: serving.signal }, random(RPC), work);
   await Promise.all(actors).finally(() => serving.abort());
   await served;
 }

@@ -68,6 +68,27 @@ export async function count(natsUrl: string, monitor: number): Promise<Counts> {
   }
 }
 
+/** What the bus has of these queues: their cursors' numbers, and the log's end. */
+export async function look(natsUrl: string, queues: readonly string[]): Promise<string> {
+  const bus = await openBus(natsUrl);
+  try {
+    const said = await Promise.all(
+      queues.map(async (queue) => {
+        const { num_pending, num_ack_pending, num_waiting, delivered, ack_floor } = await bus.manager.consumers.info(
+          "AMQP",
+          queue,
+        );
+        return `${queue} ${JSON.stringify({ num_pending, num_ack_pending, num_waiting, delivered, ack_floor })}`;
+      }),
+    );
+    return `${said.join(", ")}, log ${JSON.stringify((await bus.manager.streams.info("AMQP")).state)}`;
+  } catch (error) {
+    return String(error);
+  } finally {
+    await bus.close();
+  }
+}
+
 /** Octets a minute by which a process grows, by least squares. */
 export function slope(points: readonly { readonly at: number; readonly octets: number }[]): number {
   const n = points.length;

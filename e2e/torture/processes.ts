@@ -116,7 +116,7 @@ export class Processes {
   }
 
   async #start(number: number): Promise<void> {
-    const env = { ...this.#env, NATS_URL: this.nats.url, LOG_LEVEL: "info" };
+    const env = { LOG_LEVEL: "info", ...this.#env, NATS_URL: this.nats.url };
     for (let tries = 1; ; tries++) {
       try {
         this.#gateways[number] = await startGateway({ env, timeout: 40_000 });
