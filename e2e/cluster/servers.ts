@@ -23,10 +23,15 @@ export interface ClusterServer {
   readonly running: boolean;
   /** The names of the clients that are connected to it. */
   clients(): Promise<readonly string[]>;
+  /** The name of the server that hands out changes of streams and consumers. */
+  metaLeader(): Promise<string | undefined>;
   /** SIGKILL by default; resolves when it is dead. */
   kill(signal?: NodeJS.Signals): Promise<void>;
   /** Starts it on its old ports and store. */
   start(): Promise<void>;
+  /** Stands still, its connections open, until {@link resume}. */
+  freeze(): void;
+  resume(): void;
 }
 
 /** A Raft group as its leader describes it. */
@@ -220,6 +225,19 @@ cluster { name: amqp, host: 127.0.0.1, port: ${ports.route}, routes: [${routes.j
     if (signal === "SIGKILL") this.#child.kill(signal);
     else await endProcess(this.#child, signal);
     await exited(this.#child);
+  }
+
+  freeze(): void {
+    this.#child?.kill("SIGSTOP");
+  }
+
+  resume(): void {
+    this.#child?.kill("SIGCONT");
+  }
+
+  async metaLeader(): Promise<string | undefined> {
+    const answer = (await (await fetch(`${this.#monitor}/jsz`)).json()) as { meta_cluster?: { leader?: string } };
+    return answer.meta_cluster?.leader;
   }
 
   async start(): Promise<void> {

@@ -57,14 +57,17 @@ export class Lead {
   /** Has it done by whoever leads; resolves when the own mirror shows it. */
   async run<V extends Verb>(verb: V, question: Question<V>): Promise<Answer<V>> {
     // For a leader, and for its bus.
-    const end = Date.now() + PATIENCE;
+    let end = Date.now() + PATIENCE;
+    const last = end + PATIENCE;
     for (;;) {
       const answered = await this.#try(verb, question, Date.now() < end);
-      if (answered !== undefined) {
+      if (typeof answered === "object") {
         await this.#topology.applied(answered.revision);
         // JSON knows no undefined.
         return answered.value ?? (undefined as Answer<V>);
       }
+      // One that was deposed at work is waited for anew: the bus lost a second server before all was well again.
+      if (answered === "deposed") end = Math.min(Date.now() + PATIENCE, last);
       if (Date.now() > end) throw new NoLeader("no replica leads the topology");
       await new Promise((resolve) => setTimeout(resolve, PAUSE));
       await this.#leadership.seek();
@@ -80,11 +83,11 @@ export class Lead {
   }
 
   /** A leader that was stopped or cut off never answers: no longer waited for than it leads. */
-  async #whileLeading<T>(leader: string, answer: Promise<T>): Promise<T | undefined> {
+  async #whileLeading<T>(leader: string, answer: Promise<T>): Promise<T | "deposed"> {
     let timer: NodeJS.Timeout | undefined;
-    const deposed = new Promise<undefined>((resolve) => {
+    const deposed = new Promise<"deposed">((resolve) => {
       timer = setInterval(() => {
-        if (this.#topology.leader() !== leader) resolve(undefined);
+        if (this.#topology.leader() !== leader) resolve("deposed");
       }, PAUSE);
     });
     try {
@@ -94,23 +97,25 @@ export class Lead {
     }
   }
 
-  /** Undefined: nobody who leads was reached; find out who does and ask again. */
-  async #try<V extends Verb>(verb: V, question: Question<V>, isPatient: boolean): Promise<Answered<V> | undefined> {
+  /** Where it is not answered: find out who leads, and ask again. */
+  async #try<V extends Verb>(
+    verb: V,
+    question: Question<V>,
+    isPatient: boolean,
+  ): Promise<Answered<V> | "deposed" | "nobody"> {
+    const led = this.#leadership.leading;
     try {
-      if (this.#leadership.leading) return (await this.answer(verb, question)) as Answered<V>;
+      if (led) return (await this.answer(verb, question)) as Answered<V>;
       const leader = this.#topology.leader();
-      if (leader === undefined || leader === this.#fleet.replica) return undefined;
+      if (leader === undefined || leader === this.#fleet.replica) return "nobody";
       const asked = this.#peers.ask(leader, `lead.${verb}`, question, ANSWER) as Promise<Answered<V>>;
       return await this.#whileLeading(leader, asked);
     } catch (error) {
-      const isElsewhere =
-        error instanceof NotLeading ||
-        error instanceof PeerAbsent ||
-        error instanceof PeerSilent ||
-        (error instanceof PeerRefused && error.code === "NotLeading");
-      if (isElsewhere) return undefined;
+      if (error instanceof NotLeading || (error instanceof PeerRefused && error.code === "NotLeading"))
+        return "deposed";
+      if (error instanceof PeerAbsent || error instanceof PeerSilent) return "nobody";
       // The servers of the bus may be about to elect a leader of their own.
-      if (isPatient && isUnanswered(error)) return undefined;
+      if (isPatient && isUnanswered(error)) return led && !this.#leadership.leading ? "deposed" : "nobody";
       if (error instanceof PeerRefused && SILENT.has(error.code)) throw new NoLeader(error.message, { cause: error });
       throw error;
     }

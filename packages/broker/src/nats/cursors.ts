@@ -7,7 +7,7 @@
 import { nuid } from "@nats-io/nats-core";
 import type { Bus, CursorSpec, CursorState } from "../core/bus.ts";
 import { BusError, Code, hasCode } from "./errors.ts";
-import { Interest } from "./interest.ts";
+import { type Grouped, Interest } from "./interest.ts";
 import type { Requests } from "./requests.ts";
 
 const SECOND = 1_000_000_000;
@@ -24,7 +24,7 @@ const AT_ONCE = 32;
 /** How long a list waits for one that nobody leads. */
 const SILENT_MS = 2_500;
 
-interface ConsumerInfo {
+interface ConsumerInfo extends Grouped {
   readonly name: string;
   readonly num_pending: number;
   readonly num_ack_pending: number;
@@ -84,12 +84,12 @@ export class Cursors {
   }
 
   async create(spec: CursorSpec): Promise<void> {
-    await this.#requests.write(this.#verb("CREATE", spec.queue), {
+    const info = await this.#requests.write<ConsumerInfo>(this.#verb("CREATE", spec.queue), {
       stream_name: this.#stream,
       config: toConfig(spec, false),
       action: "create",
     });
-    if (this.#isClustered()) await this.#interest.known();
+    if (this.#isClustered()) await this.#interest.created(spec.queue, info);
   }
 
   async update(spec: CursorSpec, headersOnly: boolean): Promise<boolean> {

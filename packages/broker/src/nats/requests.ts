@@ -84,20 +84,6 @@ export class Requests {
   }
 
   /**
-   * Stores an empty message. "refused": the log has no room; undefined where nobody answered within `timeout`
-   * milliseconds. Throws {@link BusError} for anything else that is amiss.
-   */
-  async put(subject: string, timeout: number): Promise<"stored" | "refused" | undefined> {
-    try {
-      const answer = (await this.#send(subject, "", Date.now() + timeout)).json<ApiReply>();
-      return answer.error === undefined ? "stored" : "refused";
-    } catch (error) {
-      if (error instanceof BusError && (error.timeout || error.code === Code.noResponders)) return undefined;
-      throw error;
-    }
-  }
-
-  /**
    * Any request on this connection. False where nobody answered within `timeout` milliseconds; throws
    * {@link BusError} for anything else that is amiss.
    */
