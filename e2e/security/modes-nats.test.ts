@@ -1,67 +1,27 @@
-// Who may connect, in the mode `nats`: the configuration of docs/security.md, word by word, on a real nats-server; a
-// gateway as its own process; real client libraries.
-import { randomUUID } from "node:crypto";
-import { writeFileSync } from "node:fs";
-import { basename, join } from "node:path";
-import { type ConnectionOptions, connect, type NatsConnection } from "@nats-io/transport-node";
+// Who may connect, in the mode `nats`, and what they may do: a gateway as its own process; real client libraries.
 import { Connection } from "rabbitmq-client";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { failToStart, type Gateway, startGateway } from "../harness/gateway.ts";
-import { type NatsServer, startNats } from "../harness/nats-server.ts";
-import { releaseAll, temporaryFolder } from "../harness/owned.ts";
-import { documented } from "./documented.ts";
-import { channelOf, closing, drain, login, publish } from "./logins.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Gateway, startGateway } from "../harness/gateway.ts";
+import { releaseAll } from "../harness/owned.ts";
+import { app, consumer, DocumentedBus, publisher, umbrella } from "./documented-bus.ts";
+import { channelOf, drain, login, publish } from "./logins.ts";
 
-/** What the document does not hold: an account that is not served, a token, a user to be removed. */
-const MORE = `
-  EVIL { jetstream: enabled, users: [{ user: evil, password: evil }] }
-  system { users: [{ user: sys, password: sys }] }
-}
-system_account: system
-`;
-const app = { user: "app", password: "change-me-app" };
-const publisher = { user: "publisher", password: "change-me-publisher" };
-const consumer = { user: "consumer", password: "change-me-consumer" };
-const umbrella = { user: "umbrella-app", password: "change-me-umbrella-app" };
-
-let folder: string;
-let conf: string;
-let nats: NatsServer;
+let bus: DocumentedBus;
 let gateway: Gateway;
-let env: Record<string, string>;
-const native: NatsConnection[] = [];
-
-async function dial(options: ConnectionOptions): Promise<NatsConnection> {
-  const connection = await connect({ servers: nats.url, ...options });
-  native.push(connection);
-  return connection;
-}
 
 beforeAll(async () => {
-  folder = temporaryFolder("amqp-security");
-  conf = join(folder, "users.conf");
-  const accounts = join(folder, "accounts.json");
-  writeFileSync(accounts, documented("json", "accounts.json"));
-  const block = documented("conf", "nats.conf").trimEnd();
-  if (!block.endsWith("}")) throw new Error("the documented configuration ends with its accounts");
-  writeFileSync(conf, block.slice(0, -1) + MORE);
-  // An include is relative to the file that includes it: another folder beside this one.
-  nats = await startNats({ conf: `include "../${basename(folder)}/users.conf"` });
-  // Refused logins are what is tested here: the address is not to be kept waiting for them.
-  env = { NATS_URL: nats.url, AMQP_AUTH: "nats", AMQP_NATS_ACCOUNTS: accounts, AMQP_LOGIN_DELAY: "0" };
-  gateway = await startGateway({ env });
-});
-afterEach(async () => {
-  for (const connection of native.splice(0)) await connection.close();
+  bus = await DocumentedBus.start();
+  gateway = await startGateway({ env: bus.env });
 });
 afterAll(releaseAll);
 
 /** How many connections to the bus the gateway has for logins, by the bus's own count. */
 async function connectionsOf(user: string): Promise<number> {
-  const sys = await dial({ user: "sys", pass: "sys" });
+  const sys = await bus.dial({ user: "sys", pass: "sys" });
   const answer = await sys.request("$SYS.REQ.SERVER.PING.CONNZ", JSON.stringify({ auth: true, limit: 1000 }), {
     timeout: 2000,
   });
+  await sys.close();
   const { data } = answer.json<{ data: { connections: { name?: string; authorized_user?: string }[] } }>();
   return data.connections.filter(
     ({ name, authorized_user }) => authorized_user === user && name?.startsWith("amqp-gateway client") === true,
@@ -100,11 +60,12 @@ describe("a login", () => {
   });
 
   it("that another tenant answers for is refused", async () => {
-    const evil = await dial({ user: "evil", pass: "evil" });
+    const evil = await bus.dial({ user: "evil", pass: "evil" });
     const claim = JSON.stringify({ data: { user: "evil", account: "ACME", account_name: "ACME" } });
     evil.subscribe("$SYS.REQ.USER.INFO", { callback: (_, message) => void message.respond(claim) });
     await evil.flush();
     await expect(login(gateway.port, { user: "evil", password: "evil" })).rejects.toThrow("ACCESS_REFUSED");
+    await evil.close();
   });
 });
 
@@ -277,136 +238,11 @@ describe("rights that a login does not have", () => {
   });
 });
 
-/** Gives ACME this user beside the documented ones, until the next call. */
-function addUser(user?: string): void {
-  const text = documented("conf", "nats.conf").trimEnd().slice(0, -1);
-  writeFileSync(conf, (user === undefined ? text : text.replace("users: [", `users: [ ${user}`)) + MORE);
-  process.kill(nats.pid, "SIGHUP");
-}
-
-/** Whether a login is let in; asked until the bus has read its configuration again. */
-async function untilIn(user: string, password: string): Promise<void> {
-  const tried = (): Promise<string> =>
-    login(gateway.port, { user, password }).then(
-      (connection) => connection.close().then(() => "in"),
-      () => "out",
-    );
-  await expect.poll(tried, { timeout: 30_000 }).toBe("in");
-}
-
-describe("a user without the rights that every login needs", () => {
-  it.each([
-    ["to ask who it is", 'publish: ["amqp.>"], subscribe: ["_INBOX.>"]'],
-    ["to hear answers", 'publish: ["$SYS.REQ.USER.INFO", "amqp.>"], subscribe: ["nothing"]'],
-  ])("is refused: %s", async (_, permissions) => {
-    const user = randomUUID();
-    addUser(`{ user: "${user}", password: bare, permissions { ${permissions} } }`);
-    const native = async (): Promise<string> => {
-      const connection = await dial({ user, pass: "bare" }).catch(() => undefined);
-      return connection === undefined ? "out" : "in";
-    };
-    await expect.poll(native, { timeout: 30_000 }).toBe("in");
-    await expect(login(gateway.port, { user, password: "bare" })).rejects.toThrow("ACCESS_REFUSED");
-  });
-});
-
-describe("a right that the bus takes back", () => {
-  it("ends the consumer's connection, and nothing is lost", async () => {
-    const user = randomUUID();
-    const rights = (more: string): string =>
-      `{ user: "${user}", password: p, permissions { publish: ["$SYS.REQ.USER.INFO"${more}], subscribe: ["_INBOX.>"] } }`;
-    addUser(rights(', "$JS.API.CONSUMER.MSG.NEXT.AMQP.invoices", "$JS.ACK.AMQP.invoices.>"'));
-    await untilIn(user, "p");
-    const connection = await login(gateway.port, { user, password: "p" });
-    const channel = await channelOf(connection);
-    const taken: string[] = [];
-    await channel.consume("invoices", (message) => void taken.push(message?.content.toString() ?? ""), { noAck: true });
-    const sender = await channelOf(await login(gateway.port, app));
-    await publish(sender, "orders", "k", "before");
-    await expect.poll(() => taken).toEqual(["before"]);
-    const closed = closing(connection);
-    addUser(rights(""));
-    expect(await closed).toMatchObject({ code: 320 });
-    const again = await channelOf(await login(gateway.port, app));
-    await publish(again, "orders", "k", "after");
-    await expect.poll(async () => (await again.checkQueue("invoices")).messageCount, { timeout: 10_000 }).toBe(1);
-    expect(await drain(again, "invoices")).toEqual(["after"]);
-  });
-});
-
-describe("several gateways and a bus that is killed", () => {
-  it("are one broker, and go on", async () => {
-    const second = await startGateway({ env });
-    const here = await login(gateway.port, app);
-    const there = await login(second.port, consumer);
-    const [sender, taker] = [await channelOf(here), await channelOf(there)];
-    await sender.purgeQueue("invoices");
-    const taken: string[] = [];
-    await taker.consume("invoices", (message) => {
-      if (message === null) return;
-      taken.push(message.content.toString());
-      taker.ack(message);
-    });
-    await publish(sender, "orders", "k", "1");
-    await expect.poll(() => taken).toEqual(["1"]);
-    expect((await sender.checkQueue("invoices")).consumerCount).toBe(1);
-    await nats.restart();
-    await publish(sender, "orders", "k", "2");
-    await expect.poll(() => taken, { timeout: 20_000 }).toContain("2");
-    await second.stop();
-    await publish(sender, "orders", "k", "3");
-    expect(await drain(sender, "invoices")).toEqual(["3"]);
-  });
-});
-
-describe("a user that the bus removes", () => {
-  it("is disconnected, and not let in again", async () => {
-    const user = randomUUID();
-    addUser(`{ user: "${user}", password: gone }`);
-    await untilIn(user, "gone");
-    const connection = await login(gateway.port, { user, password: "gone" });
-    const closed = closing(connection);
-    addUser();
-    expect(await closed).toMatchObject({ code: 320 });
-    await expect(login(gateway.port, { user, password: "gone" })).rejects.toThrow("ACCESS_REFUSED");
-  });
-});
-
 describe("what is logged", () => {
   it("holds no password, of logins or of accounts", () => {
     const log = gateway.lines.map((line) => JSON.stringify(line)).join("\n");
     expect(log).toMatch(/login refused/);
     expect(log).not.toContain("change-me");
     expect(log).not.toContain("wrong");
-  });
-});
-
-describe("boot fails closed", () => {
-  it("on a bus that takes any login", async () => {
-    const open = await startNats();
-    const accounts = join(folder, "open.json");
-    writeFileSync(accounts, JSON.stringify({ $G: { user: "x", password: "y" } }));
-    const { code, lines } = await failToStart({
-      env: { ...env, NATS_URL: open.url, AMQP_NATS_ACCOUNTS: accounts },
-    });
-    expect(code).not.toBe(0);
-    expect(lines.some(({ msg }) => msg.includes("takes any login"))).toBe(true);
-    await open.stop();
-  });
-
-  it.each([
-    ["no file", "/nowhere/accounts.json", /cannot be read/],
-    ["no JSON", "{ secret-in-it", /no JSON/],
-    ["no account", "{}", /no account/],
-    ["no login", '{"ACME":{"user":"x"}}', /no login for ACME/],
-    ["a wrong login", '{"ACME":{"user":"gateway","password":"secret-in-it"}}', /refuses this login/],
-  ])("with %s", async (_, text, why) => {
-    const path = text.startsWith("/") ? text : join(folder, `${randomUUID()}.json`);
-    if (path !== text) writeFileSync(path, text);
-    const { code, lines } = await failToStart({ env: { ...env, AMQP_NATS_ACCOUNTS: path } });
-    expect(code).not.toBe(0);
-    const log = lines.map(({ msg }) => msg).join("\n");
-    expect(log).toMatch(why);
-    expect(log).not.toContain("secret-in-it");
   });
 });
