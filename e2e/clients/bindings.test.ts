@@ -1,12 +1,11 @@
-// queue.bind and queue.unbind: what each kind of exchange matches, and that a binding is an interval of time.
-// A late binding takes nothing older, an unbinding leaves what is queued, overlapping bindings give one copy.
+// queue.bind and queue.unbind: what each kind of exchange matches, what is made and undone, and what is refused.
+// That a binding is an interval of time, whatever happens to it later, is model/intervals.test.ts's.
 import { describe, expect, it } from "vitest";
 import { differs } from "./differences.ts";
 import { channelRefusal, refusalOf } from "./refusal.ts";
 import {
   drain,
   exchangeName,
-  get,
   newExchange,
   newQueue,
   openChannel,
@@ -71,16 +70,6 @@ describe("routing", () => {
     expect(await drain(channel, queue)).toEqual(matched);
   });
 
-  it("gives one copy to a queue whose bindings overlap", async () => {
-    const channel = await openConfirmChannel();
-    const exchange = await newExchange(channel, "topic");
-    const queue = await newQueue(channel);
-    for (const pattern of ["a.#", "a.b", "#", "*.b", "a.*"]) await channel.bindQueue(queue, exchange, pattern);
-    await publish(channel, exchange, "a.b", "once");
-    await publish(channel, exchange, "c", "also once");
-    expect(await drain(channel, queue)).toEqual(["once", "also once"]);
-  });
-
   it("keeps the order of one publisher across the bindings of a queue", async () => {
     const channel = await openConfirmChannel();
     const exchange = await newExchange(channel, "direct");
@@ -93,70 +82,7 @@ describe("routing", () => {
   });
 });
 
-describe("a binding is an interval", () => {
-  it("takes nothing older than itself", async () => {
-    const channel = await openConfirmChannel();
-    const exchange = await newExchange(channel, "direct");
-    const [early, late] = [await newQueue(channel), await newQueue(channel)];
-    await channel.bindQueue(early, exchange, "k");
-    await publish(channel, exchange, "k", "old");
-    await channel.bindQueue(late, exchange, "k");
-    await publish(channel, exchange, "k", "new");
-    expect(await drain(channel, late)).toEqual(["new"]);
-    expect(await drain(channel, early)).toEqual(["old", "new"]);
-  });
-
-  it("takes nothing older for a queue that lags behind", async () => {
-    const channel = await openConfirmChannel();
-    const exchange = await newExchange(channel, "direct");
-    const [lagging, other] = [await newQueue(channel), await newQueue(channel)];
-    await channel.bindQueue(other, exchange, "b");
-    await channel.bindQueue(lagging, exchange, "a");
-    await publish(channel, exchange, "a", "a1");
-    await publish(channel, exchange, "b", "b1");
-    await channel.bindQueue(lagging, exchange, "b");
-    await publish(channel, exchange, "b", "b2");
-    expect(await drain(channel, lagging)).toEqual(["a1", "b2"]);
-    expect(await drain(channel, other)).toEqual(["b1", "b2"]);
-  });
-
-  it("leaves what is queued when it is undone", async () => {
-    const channel = await openConfirmChannel();
-    const exchange = await newExchange(channel, "direct");
-    const queue = await newQueue(channel);
-    await channel.bindQueue(queue, exchange, "k");
-    await publish(channel, exchange, "k", "queued");
-    await channel.unbindQueue(queue, exchange, "k");
-    await publish(channel, exchange, "k", "too late");
-    expect(await drain(channel, queue)).toEqual(["queued"]);
-  });
-
-  it("leaves a gap between unbinding and binding again", async () => {
-    const channel = await openConfirmChannel();
-    const exchange = await newExchange(channel, "topic");
-    const queue = await newQueue(channel);
-    await channel.bindQueue(queue, exchange, "a.#");
-    await publish(channel, exchange, "a.b", "1");
-    await channel.unbindQueue(queue, exchange, "a.#");
-    await publish(channel, exchange, "a.b", "2");
-    await channel.bindQueue(queue, exchange, "a.#");
-    await publish(channel, exchange, "a.b", "3");
-    expect(await drain(channel, queue)).toEqual(["1", "3"]);
-  });
-
-  it("keeps what is held or was handed back through unbinding", async () => {
-    const channel = await openConfirmChannel();
-    const exchange = await newExchange(channel, "direct");
-    const queue = await newQueue(channel);
-    await channel.bindQueue(queue, exchange, "k");
-    await publish(channel, exchange, "k", "handed back", "held", "ready");
-    const [back, held] = [await get(channel, queue), await get(channel, queue)];
-    channel.nack(back);
-    await channel.unbindQueue(queue, exchange, "k");
-    channel.nack(held);
-    expect(await drain(channel, queue)).toEqual(["handed back", "held", "ready"]);
-  });
-
+describe("a binding", () => {
   it("is made once, however often, and undone at once", async () => {
     const channel = await openConfirmChannel();
     const exchange = await newExchange(channel, "direct");
@@ -178,28 +104,6 @@ describe("a binding is an interval", () => {
     await publish(channel, exchange, "a.b", "kept");
     await publish(channel, exchange, "a.c", "gone");
     expect(await drain(channel, queue)).toEqual(["kept"]);
-  });
-
-  it("ends with its queue: one declared anew is not bound", async () => {
-    const channel = await openConfirmChannel();
-    const exchange = await newExchange(channel, "fanout");
-    const queue = await newQueue(channel);
-    await channel.bindQueue(queue, exchange, "");
-    await channel.deleteQueue(queue);
-    await channel.assertQueue(queue);
-    await publish(channel, exchange, "", "lost");
-    expect(await drain(channel, queue)).toEqual([]);
-  });
-
-  it("40 made at a time all take", async () => {
-    const channel = await openConfirmChannel();
-    const exchange = await newExchange(channel, "direct");
-    const queue = await newQueue(channel);
-    const keys = Array.from({ length: 40 }, (_, i) => `key-${i}`);
-    const channels = await Promise.all([1, 2, 3, 4].map(() => openChannel()));
-    await Promise.all(keys.map((key, i) => channels[i % 4]?.bindQueue(queue, exchange, key)));
-    for (const key of keys) await publish(channel, exchange, key, key);
-    expect(await drain(channel, queue)).toEqual(keys);
   });
 
   // amqplib sends a channel's next bind when the last one was answered: what comes together comes over channels.

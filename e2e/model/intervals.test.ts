@@ -2,13 +2,11 @@
 // while it stands, and nothing that happens to it later changes what a queue holds. Each also holds on RabbitMQ.
 import { afterAll, describe, expect, it } from "vitest";
 import {
-  connect,
   drain,
   exchangeName,
   get,
   newExchange,
   newQueue,
-  openChannel,
   openConfirmChannel,
   publish,
   queueName,
@@ -108,23 +106,6 @@ describe("a binding", () => {
     await publish(channel, exchange, "a.b", "2");
     await publish(channel, exchange, "c.b", "for nobody");
     expect(await drain(channel, queue)).toEqual(["1", "2"]);
-  });
-
-  it("made by 40 clients at once for one queue takes each of their keys", async () => {
-    const channel = await openConfirmChannel();
-    const exchange = await newExchange(channel, "direct");
-    const queue = await newQueue(channel);
-    const connections = await Promise.all(Array.from({ length: 5 }, () => connect()));
-    const channels = await Promise.all(
-      connections.flatMap((connection) => Array.from({ length: 4 }, () => openChannel(connection))),
-    );
-    const keys = Array.from({ length: 40 }, (_, number) => `key.${number}`);
-    await Promise.all(
-      keys.map(async (key, number) => await channels[number % channels.length]?.bindQueue(queue, exchange, key)),
-    );
-    for (const key of keys) channel.publish(exchange, key, Buffer.from(key));
-    await channel.waitForConfirms();
-    expect(await drain(channel, queue)).toEqual(keys);
   });
 
   it("comes by the thousand at once", async () => {
