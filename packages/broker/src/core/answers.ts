@@ -2,8 +2,8 @@
  * What this replica answers when another one asks.
  *
  * Responsibilities: the questions of fleet (barrier, counts), sweeper (pause, resume) and lead (changes), each given to
- * the part that knows. Used by: broker, as the answerer of the peers' port. Separate because it is the receiving end of
- * everything that replicas say to each other.
+ * the part that knows. Used by: replica, as the answerer of the peers' port. Separate because it is the receiving end
+ * of everything that replicas say to each other.
  */
 import type { Topology } from "@amqp/topology";
 import type { Consumption } from "./consumption.ts";

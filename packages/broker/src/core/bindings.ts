@@ -3,8 +3,8 @@
  *
  * Responsibilities: opening an interval (filters onto the cursor, then the sequence, then the record), closing it (the
  * sequence, the record, the barrier), and closing all of an exchange's.
- * Used by: broker, exchanges. Narrowing a cursor afterwards is chores' task. Separate because the order of these steps
- * is what keeps deliveries right.
+ * Used by: changing, exchanges, reconcile. Narrowing a cursor afterwards is chores' task. Separate because the order of
+ * these steps is what keeps deliveries right.
  */
 import type { Binding, Exchange, Interval, Queue } from "@amqp/topology";
 import { antichain, isFault, toFilters } from "@amqp/translator";

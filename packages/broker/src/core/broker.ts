@@ -2,8 +2,8 @@
  * The broker: the verbs, as a front end asks for them, over one replica.
  *
  * Responsibilities: forwarding changes to whoever leads, what ends with a session, and the publish path (synchronous, no
- * I/O but the publish itself). Used by: the package's index and the front ends, which know it as `Verbs`.
- * Separate from the replica because this is what is asked, and that is what there is.
+ * I/O but the publish itself). Used by: place, and the front ends, which know it as `Verbs`. Separate from the replica
+ * because this is what is asked, and that is what there is.
  */
 import { isFault, toSubject } from "@amqp/translator";
 import { isRefusal, type Refusal, refuse } from "../refusals.ts";

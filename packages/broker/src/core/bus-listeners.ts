@@ -1,8 +1,8 @@
 /**
  * Several listeners of one bus: each hears what happens, and one that comes later hears first what stands.
  *
- * Used by: open (the bus's one listener), auth/tenants (a broker a tenant). Separate because the bus knows one listener,
- * and tenants come and go.
+ * Used by: ground (the bus's one listener), place (a broker's health). Separate because the bus knows one listener, and
+ * tenants come and go.
  */
 import type { BusListener } from "./bus.ts";
 

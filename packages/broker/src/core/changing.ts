@@ -1,8 +1,8 @@
 /**
  * The leader's verbs, put together from the parts that do them.
  *
- * Used by: lead. Separate from the parts because none of them knows how it is asked, and from changes because that is
- * only the contract.
+ * Used by: leader, for lead. Separate from the parts because none of them knows how it is asked, and from changes
+ * because that is only the contract.
  */
 import { isRefusal, type Refusal } from "../refusals.ts";
 import type { Bindings } from "./bindings.ts";

@@ -2,7 +2,7 @@
  * Chores: what must be done some time after a client was answered.
  *
  * Responsibilities: narrowing cursors whose closed intervals hold nothing any more, and finishing deletions that a
- * silent bus interrupted. Used by: broker (bindings and queues tell it; it tells nobody). Done by the leader only.
+ * silent bus interrupted. Used by: leader (bindings and queues tell it; it tells nobody). Done by the leader only.
  * Separate because narrowing at the wrong moment destroys queued messages (design §4, UNBIND): one file decides when.
  */
 import type { Binding, Interval, Queue } from "@amqp/topology";

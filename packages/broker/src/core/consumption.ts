@@ -2,8 +2,8 @@
  * What a replica does for its own clients on a queue: count, purge, get, consume.
  *
  * Responsibilities: whether this connection may, the local cursor, and telling the leader of the first and the last local
- * consumer of a queue (design §4, WHO CONSUMES). Used by: broker. Separate from queues because none of it changes the
- * topology: any replica may do it.
+ * consumer of a queue (design §4, WHO CONSUMES). Used by: replica (one each), broker, answers. Separate from queues
+ * because none of it changes the topology: any replica may do it.
  */
 import type { Queue } from "@amqp/topology";
 import { isRefusal, type Refusal, refuse } from "../refusals.ts";

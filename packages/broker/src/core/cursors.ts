@@ -2,8 +2,8 @@
  * The cursors of this process: one QueueCursor for each life of a queue that a client here has touched.
  *
  * Responsibilities: making them when they are first needed, ending them when their queue is gone, and passing on what
- * happens to the bus. Used by: the verbs, fleet, health. Separate because a cursor lives as long as its queue, not as
- * long as any consumer: it remembers what was written to a socket before (the redelivered flag).
+ * happens to the bus. Used by: replica (one each), the verbs, answers, fleet. Separate because a cursor lives as long
+ * as its queue, not as long as any consumer: it remembers what was written to a socket before (the redelivered flag).
  */
 import type { Queue, Topology } from "@amqp/topology";
 import type { Bus } from "./bus.ts";

@@ -3,7 +3,8 @@
  *
  * Responsibilities: equivalence (406), the default exchange (403), what cannot be an exchange here (the translator's
  * sentence), deletion in an order that survives a crash at any step, auto-delete with the last binding.
- * Used by: broker, reconcile. An exchange is a record and nothing else on the bus: its lane orders its changes.
+ * Used by: changing, queues, reconcile. An exchange is a record and nothing else on the bus: its lane orders its
+ * changes.
  */
 import type { Exchange, ExchangeRecord } from "@amqp/topology";
 import { checkKind, checkName, isFault } from "@amqp/translator";

@@ -2,8 +2,8 @@
  * The fleet: every live replica of this broker, as one replica sees it.
  *
  * Responsibilities: who lives, questions to all of the others with a bound on waiting, the barrier (design §4), and the
- * fleet's counts (design §6): consumers, and what clients hold. Used by: the verbs, sweeper. Separate because it is the
- * one place that knows that there are several; a lone process asks nobody.
+ * fleet's counts (design §6): consumers, and what clients hold. Used by: the verbs, answers, lead, sweeper. Separate
+ * because it is the one place that knows that there are several; a lone process asks nobody.
  */
 import type { Owner, Topology } from "@amqp/topology";
 import type { Cursors } from "./cursors.ts";

@@ -2,8 +2,8 @@
  * Health: whether this broker can serve, as the front ends are told of it.
  *
  * Responsibilities: one reason at a time why publishers should pause (away, no leader, full), and closing the doors when the bus, or
- * this replica's presence on it, stays away too long. Used by: the Bus (as its listener), broker. Separate because the
- * bus is opened before there is a broker to tell.
+ * this replica's presence on it, stays away too long. Used by: bus-listeners, replica, the doorkeepers of
+ * several brokers. Separate because the bus is opened before there is a broker to tell.
  *
  *   well ⇄ troubled → (longer than the timeout) → closed → (all is well again) → well
  */

@@ -1,8 +1,8 @@
 /**
  * The stretches of the log above a point in which a queue's bindings do not change.
  *
- * Responsibilities: intervals in, stretches with the filters that hold in each out. Used by: count.
- * Separate because it is pure.
+ * Responsibilities: intervals in, stretches with the filters that hold in each out. Used by: count, log-look. Separate
+ * because it is pure.
  */
 import { antichain } from "@amqp/translator";
 

@@ -2,8 +2,9 @@
  * Changes of the topology, wherever they are asked for: done here by the leader, forwarded to it by everyone else.
  *
  * Responsibilities: finding the leader, asking again where another one took over, and waiting for the own mirror before
- * the asking client is answered (design §4: the asking replica's fence). Used by: broker. Separate because every verb that
- * changes something goes this one way. Verbs are such that asking again after an unknown outcome does no harm.
+ * the asking client is answered (design §4: the asking replica's fence). Used by: replica (one each), broker,
+ * consumption. Separate because every verb that changes something goes this one way. Verbs are such that asking again
+ * after an unknown outcome does no harm.
  */
 import type { Topology } from "@amqp/topology";
 import type { BusErrorShape } from "./bus.ts";

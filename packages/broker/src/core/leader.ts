@@ -2,8 +2,8 @@
  * What a replica does as the topology's leader.
  *
  * Responsibilities: putting the parts together that change the topology, taking over from an earlier leader, and seeing to
- * what a dead replica leaves behind. Used by: broker. Separate because every replica has these parts and only one at a
- * time may use them: each write asks leadership in its turn.
+ * what a dead replica leaves behind. Used by: replica (one each). Separate because every replica has these parts and
+ * only one at a time may use them: each write asks leadership in its turn.
  */
 import { Bindings } from "./bindings.ts";
 import type { Changes } from "./changes.ts";

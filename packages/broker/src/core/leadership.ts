@@ -2,8 +2,8 @@
  * Leadership: one replica makes every change of the topology (design §4, ONE WRITER).
  *
  * Responsibilities: holding the leader's lease, reconciling before leading, and answering in any turn whether this process
- * may write. Used by: lead (forwards), every writer in the core (asserts). Separate because it is the one answer that a
- * stale process must never get wrong.
+ * may write. Used by: replica (one each), lead (forwards), every writer in the core (asserts). Separate because it is
+ * the one answer that a stale process must never get wrong.
  *
  *   following → (the lease is free) → reconciling → leading → (lapsed) → following … → closed
  */

@@ -2,9 +2,10 @@
  * A namespace: a part of the bus that holds one tenant's everything, and out of which nothing can be spelled.
  *
  * Responsibilities: the three spellings of an organisation (subjects, cursor names, bucket keys), and the Bus seen from
- * inside: the same log, cursors under the tenant's own names. Used by: auth/tenants, and what lists cursors. Separate because this is the whole
- * tenant boundary: `@` occurs in no exchange and no queue (HIP §2), so the flat namespace and no other organisation can
- * name what lies inside, and a broker inside is built from the translator's functions with another root.
+ * inside: the same log, cursors under the tenant's own names. Used by: open (a tenant's bus), jwt, tokens, and what
+ * lists cursors. Separate because this is the whole tenant boundary: `@` occurs in no exchange and no queue (HIP §2),
+ * so the flat namespace and no other organisation can name what lies inside, and a broker inside is built from the
+ * translator's functions with another root.
  */
 import { checkName, ROOT } from "@amqp/translator";
 import type { Bus, CursorSpec, CursorState, LogState, PublishSink, PullLine, PullSink, Settlement } from "./bus.ts";

@@ -6,7 +6,7 @@
  *
  *   taking → held → lapsed (taking a new one, taking over what the old one owned) → held … → released
  *
- * Used by: broker, cursors. Separate because everything that must not be done by a dead replica asks here.
+ * Used by: replica, leadership. Separate because everything that must not be done by a dead replica asks here.
  */
 import { type Bucket, Lease, replicaKey, type Topology } from "@amqp/topology";
 import type { Log } from "./log.ts";

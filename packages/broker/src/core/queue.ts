@@ -2,7 +2,7 @@
  * A queue as this process has it: the local cursor, its subscriptions, and what their clients hold.
  *
  * Responsibilities: puts the parts together (pulling → sieve → dealing → held → settling) and is the door to the verbs
- * of one queue, each in a file beside this one. Used by: broker, one for each queue that is consumed, read or counted
+ * of one queue, each in a file beside this one. Used by: cursors, one for each queue that is consumed, read or counted
  * here. Separate from the broker because it knows one queue and no declaration. Its states are drawn in `pulling.ts`.
  */
 import { setTimeout as sleep } from "node:timers/promises";

@@ -3,8 +3,8 @@
  *
  * Responsibilities: finishing what a crash left `making` or `deleting`; dropping exclusive queues whose owner is gone and,
  * where a fleet starts, transient queues and exchanges; giving every cursor the filters its records say; removing
- * cursors that no record names; and learning who consumes. Used by: leadership, before it leads. Separate because it is the only code that
- * must work from any state.
+ * cursors that no record names; and learning who consumes. Used by: leader, before it leads. Separate because it is the
+ * only code that must work from any state.
  */
 import type { Queue } from "@amqp/topology";
 import { hasOpen } from "./bindings.ts";

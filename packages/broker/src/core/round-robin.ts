@@ -2,7 +2,8 @@
  * Whose turn it is: the members of a ring that have room, one after the other.
  *
  * Responsibilities: fair dealing. Members without room leave the ring when their turn comes and return to its end
- * when they are woken, as a blocked consumer of RabbitMQ does. Used by: queue. Separate because it is pure.
+ * when they are woken, as a blocked consumer of RabbitMQ does. Used by: dealing, subscription. Separate because it is
+ * pure.
  */
 
 /** Who takes part. */

@@ -5,7 +5,7 @@
  * while a pull is being taken back, which would get some of them again and put them behind the rest. Nothing is settled
  * without the lease: what is settled then, or while the bus is away, is owed until both are there again, or until it is
  * known that another replica's sweep has put it back (then it is void). What may have been lost on its way is said again.
- * Used by: queue and its verbs. Separate because order and timing of settlements are one rule for all of them.
+ * Used by: dealing, queue and its verbs. Separate because order and timing of settlements are one rule for all of them.
  */
 import { Acknowledged } from "./acknowledged.ts";
 import type { Bus, Settlement } from "./bus.ts";

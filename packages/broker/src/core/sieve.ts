@@ -2,8 +2,8 @@
  * What of the cursor's messages is in the queue: lookups in the mirror, in order, with a fence where it says no.
  *
  * Responsibilities: a message is given on, or it is found to be outside every interval after a fence (design §4
- * DELIVER); messages behind one that waits for a fence wait too. Used by: queue, get, purge.
- * Separate because it is about bindings and order, and knows neither credit nor clients.
+ * DELIVER); messages behind one that waits for a fence wait too. Used by: dealing (one each), get, purge. Separate
+ * because it is about bindings and order, and knows neither credit nor clients.
  */
 import type { Topology } from "@amqp/topology";
 import type { Incoming } from "./bus.ts";

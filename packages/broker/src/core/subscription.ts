@@ -2,7 +2,7 @@
  * A local subscription: somebody in this process who takes deliveries of a queue while his credits last.
  *
  * Responsibilities: room (the least of its credits) and waking the queue when there is some again.
- * Used by: queue. Separate because one credit may bound subscriptions of several queues.
+ * Used by: dealing, queue. Separate because one credit may bound subscriptions of several queues.
  */
 import type { Credit, CreditWaiter } from "./credit.ts";
 import type { Member } from "./round-robin.ts";

@@ -1,8 +1,8 @@
 /**
  * One thing after the other: the verbs of one cursor that must not overlap (get, purge, sweep, close).
  *
- * Responsibilities: order; a failure is its caller's and stops nobody behind him. Used by: queue, get.
- * Separate because it knows nothing of queues. (The lanes of the broker are about declarations, not about cursors.)
+ * Responsibilities: order; a failure is its caller's and stops nobody behind him. Used by: queue, get, purge. Separate
+ * because it knows nothing of queues. (The lanes of the broker are about declarations, not about cursors.)
  */
 export class Turns {
   #last: Promise<unknown> = Promise.resolve();
