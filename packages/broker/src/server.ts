@@ -2,7 +2,8 @@
  * The listener: with the files of server/ all that opens sockets. Each accepted socket becomes a transport and a
  * connection over it, at once, so that a TLS handshake is under the same limits and the same clock as what follows it.
  *
- * Used by: apps/gateway, tests. Separate so that everything above it runs without a socket.
+ * Used by: place, and the package's index, which shows its options. Separate so that everything above it runs without a
+ * socket.
  */
 import { createServer, type Socket } from "node:net";
 import { Census, type Counters } from "./amqp091/census.ts";

@@ -2,8 +2,8 @@
  * What a connection receives: the protocol header, then frames, each to where it belongs.
  *
  * Responsibilities: the octets that a stranger may send (design §9), and which frame may come in which state.
- * Used by: connection. Separate because it is all that reads a peer's octets before a channel does. It throws the
- * codec's errors; the connection answers them.
+ * Used by: connection, handshake (which goes on with what waited). Separate because it is all that reads a peer's
+ * octets before a channel does. It throws the codec's errors; the connection answers them.
  */
 import { decodeMethod, FrameDecoder, FrameType, PROTOCOL_HEADER, parseProtocolHeader } from "@amqp/codec";
 import { refuse } from "../refusals.ts";

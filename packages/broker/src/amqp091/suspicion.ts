@@ -2,8 +2,8 @@
  * How fast an address may try logins after some have failed (design §9): each further one waits its turn, longer and
  * longer, so that to guess is slow however many sockets are opened at once.
  *
- * Used by: connections (one a process), handlers/connection. Separate because it is pure: it is told the time.
- * A login that succeeds forgives nothing, or whoever knows one password could guess others in between. Time does.
+ * Used by: server (one a process), handshake, handlers/connection. Separate because it is pure: it is told the time. A
+ * login that succeeds forgives nothing, or whoever knows one password could guess others in between. Time does.
  */
 
 /** Logins that may fail before anything waits: people mistype, and clients try again. */

@@ -2,8 +2,8 @@
  * The public keys of an issuer: a JSON Web Key Set behind a URL or in a file, fetched again when it is old or when a
  * token names a key that is not in it (rotation).
  *
- * Used by: tokens. Separate because where keys come from, how long they are believed and how often an unknown key may
- * make us ask again has nothing to do with what a token says.
+ * Used by: open, for tokens. Separate because where keys come from, how long they are believed and how often an unknown
+ * key may make us ask again has nothing to do with what a token says.
  */
 import { readFile, stat } from "node:fs/promises";
 import { createLocalJWKSet, createRemoteJWKSet, type JWTVerifyGetKey } from "jose";

@@ -3,7 +3,7 @@
  *
  * Responsibilities: shares of 40 MiB for pulls, in order of asking; a separate reserve for the one message that is
  * larger than any share. Together they stay below the 64 MiB at which the server closes a slow connection.
- * Used by: pull. Separate because every line of the connection draws on the same sum.
+ * Used by: pulls (one a connection), pull-line. Separate because every line of the connection draws on the same sum.
  *
  * Shares: half of the sum is dealt evenly over all lines, so that thousands of idle queues each have one; the rest goes
  * in quarters of what is left to those whose appetite grew because messages came. Who finds nothing waits, first come

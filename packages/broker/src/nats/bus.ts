@@ -2,7 +2,7 @@
  * The Bus on JetStream: composes the parts of this folder.
  *
  * Responsibilities: opening (fails closed), and which part is told what when a connection goes and comes.
- * Used by: open.ts and open-accounts.ts, core (through the port). Separate because the parts know nothing of each other.
+ * Used by: ground and open-accounts, core (through the port). Separate because the parts know nothing of each other.
  *
  * Publishes have a connection of their own; deliveries, settlements and API requests share the other, because a pull
  * after a settlement must not overtake it, and because deliveries that pile up may cost that connection (design §6).

@@ -2,7 +2,7 @@
  * A delivery of JetStream as the core's {@link Incoming}.
  *
  * Responsibilities: reads the ack subject and the header block without header objects.
- * Used by: pull. Separate because it is the cost of every delivery: one object, no map, no split.
+ * Used by: ask. Separate because it is the cost of every delivery: one object, no map, no split.
  */
 import type { Incoming } from "../core/bus.ts";
 import type { Log } from "../core/log.ts";

@@ -2,7 +2,7 @@
  * Questions between replicas, as NATS requests.
  *
  * Responsibilities: one subject a replica (`_AMQP.<bucket>.[@<org>.]<replica>`, outside every stream), JSON both ways, and the
- * three ways in which a question stays unanswered. Used by: open.ts. Separate because only nats/ knows the client.
+ * three ways in which a question stays unanswered. Used by: ground. Separate because only nats/ knows the client.
  */
 import {
   type NatsConnection,

@@ -3,8 +3,9 @@
  *
  * Responsibilities: subject prefix (domain), time limits, the difference between "refused", "nothing happened" and
  * "unknown", asking again where that is safe.
- * Used by: stream, cursors, room-watch. Separate because raw requests are exact (create against update, metadata,
- * max_consumers) and every caller needs the same judgement of their failures.
+ * Used by: bus.ts, and what asks over it: stream, cursors, interest, log-look, settlements. Separate because raw
+ * requests are exact (create against update, metadata, max_consumers) and every caller needs the same judgement of
+ * their failures.
  */
 import { errors, type Msg } from "@nats-io/nats-core";
 import { BusError, Code } from "./errors.ts";
