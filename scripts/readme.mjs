@@ -1,7 +1,7 @@
 /**
  * Prints the README's generated tables into it: what is not implemented (from the refusals) and the settings.
  *
- * Used by: `node scripts/readme.mjs` after a change of either; scripts/test/readme.test.ts holds README.md to them.
+ * Used by: `node scripts/readme.mjs` after a change of either; e2e/readme/tables.test.ts holds README.md to them.
  * Plain JavaScript over the built packages, like the other scripts.
  */
 import { readFileSync, writeFileSync } from "node:fs";
@@ -13,13 +13,13 @@ const README = new URL("../README.md", import.meta.url);
 const cell = (text) => text.replaceAll("|", "\\|");
 
 /** The table of what is not implemented. */
-export function refusalsTable(rows) {
+function refusalsTable(rows) {
   const lines = rows.map(({ what, class: by, answer }) => `| ${cell(what)} | ${by} | ${cell(answer)} |`);
   return ["| Not implemented | Class | The answer says |", "|---|---|---|", ...lines].join("\n");
 }
 
 /** The table of settings. */
-export function settingsTable(settings) {
+function settingsTable(settings) {
   const lines = Object.values(settings).map(({ env, flag, value, fallback, about }) => {
     const shown = fallback === undefined || fallback === "" ? "" : `\`${fallback}\``;
     const spelled = cell(value === undefined ? flag : `${flag} ${value}`);
@@ -29,7 +29,7 @@ export function settingsTable(settings) {
 }
 
 /** The text between the marks `<!-- name -->` and `<!-- /name -->`, replaced. */
-export function replaceBetween(text, name, content) {
+function replaceBetween(text, name, content) {
   const [open, close] = [`<!-- ${name} -->`, `<!-- /${name} -->`];
   const from = text.indexOf(open);
   const to = text.indexOf(close);

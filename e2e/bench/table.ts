@@ -39,7 +39,7 @@ export function toLine(row: Row, rounds: readonly Round[]): string {
 }
 
 /** The aim, the must, or which bound is missed. */
-export function verdict(row: Pick<Row, "must" | "aim">, throughput: number, cpu: number, latency: number): string {
+function verdict(row: Pick<Row, "must" | "aim">, throughput: number, cpu: number, latency: number): string {
   const missed = missing(row.must, throughput, cpu, latency);
   if (missed.length > 0) return `under must: ${missed.join(", ")}`;
   if (Object.keys(row.must).length === 0) return "reported";

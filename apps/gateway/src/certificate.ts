@@ -1,7 +1,7 @@
 /**
  * The certificate that the gateway shows to AMQP clients: read from its files, checked, and read again when they change
- * (design: a certificate that is renewed must not cost a connection). Used by boot.ts. Separate because files, their
- * faults and their changes are no matter of a broker, which takes PEM texts.
+ * (design: a certificate that is renewed must not cost a connection). Used by boot.ts and ports.ts. Separate because
+ * files, their faults and their changes are no matter of a broker, which takes PEM texts.
  */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile, stat } from "node:fs/promises";

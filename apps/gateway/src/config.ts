@@ -31,7 +31,7 @@ export type BusConfig =
       readonly domain: string | undefined;
     };
 
-export const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
+const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** Everything the gateway is told. Ports are 0 for any free one; sizes are octets. */

@@ -33,7 +33,7 @@ export interface Refusal {
 }
 
 /** Octets of a reply text beside the longest code name and its dash: 255 − `PRECONDITION_FAILED - `. */
-export const TEXT_OCTETS = 233;
+const TEXT_OCTETS = 233;
 /** Octets of a detail where its row names no other length: the longest name. */
 const DETAIL_OCTETS = 128;
 const DETAIL = /\{(\w+)(?::(\d+))?\}/gu;

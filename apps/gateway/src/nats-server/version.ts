@@ -11,7 +11,7 @@ import { execFile } from "node:child_process";
 export const MINIMUM_VERSION = "2.12.5";
 
 /** A version's three numbers, or undefined where `text` holds none. A pre-release counts as its release. */
-export function parseVersion(text: string): readonly [number, number, number] | undefined {
+function parseVersion(text: string): readonly [number, number, number] | undefined {
   const found = /(\d+)\.(\d+)\.(\d+)/.exec(text);
   return found === null ? undefined : [Number(found[1]), Number(found[2]), Number(found[3])];
 }

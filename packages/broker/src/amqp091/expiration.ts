@@ -1,7 +1,8 @@
 /**
  * The `expiration` property: milliseconds as text, in RabbitMQ's reading of it.
  *
- * Used by: publishing, which refuses what is none. Separate because it is pure. A leading `+` and leading zeros are taken; ten years is the longest.
+ * Used by: publishing, which refuses what is none. Separate because it is pure. A leading `+` and leading zeros are
+ * taken; ten years is the longest.
  */
 import { type Refusal, refuse } from "../refusals.ts";
 

@@ -6,7 +6,10 @@
  */
 import type { Transport } from "./transport.ts";
 
-/** `login`: the doorkeeper is asked; `lane`: too much waits in lanes; `room`: the bus's window of publishes is full; `unsent`: the peer does not read. */
+/**
+ * `login`: the doorkeeper is asked; `lane`: too much waits in lanes; `room`: the bus's window of publishes is full;
+ * `unsent`: the peer does not read.
+ */
 export type PauseReason = "login" | "lane" | "room" | "unsent";
 
 export class Gate {

@@ -19,7 +19,7 @@ const ANSWER = 10_000;
 const PAUSE = 50;
 
 /** No replica leads and none took over in time, or the leader's bus is silent: of the shape of a bus error. */
-export class NoLeader extends Error implements BusErrorShape {
+class NoLeader extends Error implements BusErrorShape {
   override readonly name: string = "NoLeader";
   readonly code: number = 0;
   readonly timeout: boolean = true;
