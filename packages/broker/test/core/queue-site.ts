@@ -1,16 +1,15 @@
 /**
- * A real bus for the queue's tests: nats-server, the Bus on it, a topology, and clients that note what they are given.
- * One site a test file; each test takes names of its own.
+ * A real bus for the queue's tests: nats-server, the Bus on it, a topology, and cursors. One site a test file; each test
+ * takes names of its own.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { openBucket, type Queue, Topology } from "@amqp/topology";
 import { antichain, implicitFilter, isFault, toFilters } from "@amqp/translator";
-import type { NatsConnection } from "@nats-io/nats-core";
 import { expect } from "vitest";
+import { NatsServer } from "../../../topology/test/nats-server.ts";
 import type { Bus, PublishSink } from "../../src/core/bus.ts";
 import { type CursorOptions, QueueCursor } from "../../src/core/queue.ts";
 import { type JetStreamBus, openBus } from "../../src/nats/bus.ts";
-import { NatsServer } from "../nats/harness.ts";
 
 const QUIET = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
@@ -25,7 +24,6 @@ export async function until(holds: () => boolean | Promise<boolean>, timeout = 5
 
 export class Site {
   readonly #server: NatsServer;
-  #connections: NatsConnection[] = [];
   readonly #cursors: Set<QueueCursor> = new Set<QueueCursor>();
   #busField: JetStreamBus | undefined;
   #topologyField: Topology | undefined;
@@ -49,7 +47,6 @@ export class Site {
 
   async #begin(): Promise<void> {
     const [publishing, delivering] = [await this.#server.connect(), await this.#server.connect()];
-    this.#connections = [publishing, delivering];
     this.#busField = await openBus({
       publishing,
       delivering,
@@ -85,16 +82,13 @@ export class Site {
     await Promise.all([...this.#cursors].map((cursor) => cursor.close().catch(() => undefined)));
     await this.topology.close();
     await this.bus.close();
-    await Promise.all(this.#connections.map((connection) => connection.close()));
     await this.#server.stop();
   }
 
   /** kill -9 of the bus, and the same one again. Resolves when the gateway's side is back. */
   async crash(pause = 0): Promise<void> {
     const { restarts } = this;
-    await this.#server.kill();
-    await sleep(pause);
-    await this.#server.run();
+    await this.#server.restart(pause);
     await until(() => this.restarts > restarts, 10_000);
   }
 
@@ -138,9 +132,7 @@ export class Site {
 
   /** Another replica's mirror: the first one may be behind what is written through it. */
   async otherTopology(): Promise<Topology> {
-    const connection = await this.#server.connect();
-    this.#connections.push(connection);
-    return Topology.open(await openBucket(connection), { root: "amqp", lost: () => {} });
+    return Topology.open(await openBucket(await this.#server.connect()), { root: "amqp", lost: () => {} });
   }
 
   async unbind(queue: string, exchange: string, key: string): Promise<void> {
