@@ -18,7 +18,7 @@ import { Queues } from "./queues.ts";
 import { reconcile } from "./reconcile.ts";
 import { Sweeper } from "./sweeper.ts";
 
-/** Milliseconds until what a dead replica left is tried to be put back again. */
+/** Milliseconds until what a dead replica left is seen to again. */
 const AGAIN = 1000;
 
 export class Leader {
@@ -63,10 +63,13 @@ export class Leader {
     await this.#sweeper.sweepAll();
   }
 
-  /** One that takes over later finds the same in reconciling. */
+  /** Who takes over from now on finds the same in reconciling; who is at it may have been past it when this one ended. */
   async replicaGone(id: string): Promise<void> {
-    if (!this.#core.leadership.leading) return;
-    const { fleet } = this.#core;
+    const { fleet, leadership } = this.#core;
+    if (!leadership.leading) {
+      if (leadership.mayWrite) this.#goneAgain(id);
+      return;
+    }
     await fleet.gathered();
     // It is back under another id, and has what it had.
     if (fleet.owns(id)) return;
@@ -76,8 +79,12 @@ export class Leader {
       await Promise.all([this.#queues.replicaGone(id), this.#sweeper.sweepAll()]);
     } catch (error) {
       this.#core.log.warn({ err: error, replica: id }, "could not put back all that a replica left; trying again");
-      setTimeout(() => void this.replicaGone(id), AGAIN).unref();
+      this.#goneAgain(id);
     }
+  }
+
+  #goneAgain(id: string): void {
+    setTimeout(() => void this.replicaGone(id), AGAIN).unref();
   }
 
   /** A replica died with the bus: whatever is in the log may have been given to its clients. */

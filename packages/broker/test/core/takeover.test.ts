@@ -1,0 +1,69 @@
+/** A replica takes the lead over: what happens to others while it does must not be lost on it. */
+import { LEADER_KEY } from "@amqp/topology";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { NatsServer } from "../../../topology/test/nats-server.ts";
+import { openRig, queueSpec, type Rig } from "./rig.ts";
+
+let server: NatsServer;
+
+beforeAll(async () => {
+  server = await NatsServer.start();
+});
+afterAll(() => server.stop());
+
+/** Calls `before` in front of each call of that method. */
+function before<T extends object>(port: T, method: string, ask: (given: readonly unknown[]) => Promise<void>): T {
+  return new Proxy(port, {
+    get: (target, name) => {
+      const member: unknown = Reflect.get(target, name, target);
+      if (typeof member !== "function") return member;
+      if (name !== method) return member.bind(target);
+      return async (...given: unknown[]) => {
+        await ask(given);
+        return member.apply(target, given) as unknown;
+      };
+    },
+  });
+}
+
+test("a replica that dies while another one takes over, and has passed its queues, is seen to afterwards", async () => {
+  const first = await openRig(server.url);
+  let looks = Number.NEGATIVE_INFINITY;
+  let isAtIt: () => void = () => undefined;
+  let goOn: () => void = () => undefined;
+  const atIt = new Promise<void>((resolve) => {
+    isAtIt = resolve;
+  });
+  const buried = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const heir: Rig = await openRig(server.url, {
+    // Taking over looks at all cursors to reconcile them, and a second time to sweep them.
+    bus: (bus) =>
+      before(bus, "cursors", async () => {
+        if (++looks !== 2) return;
+        isAtIt();
+        await buried;
+      }),
+  });
+  const owner: Rig = await openRig(server.url, {
+    // It never leads.
+    bucket: (bucket) =>
+      before(bucket, "refresh", async ([key]) => {
+        if (key === LEADER_KEY) await new Promise(() => undefined);
+      }),
+  });
+  const declared = await owner.broker.declareQueue(owner.broker.openSession(), queueSpec("e1", { exclusive: true }));
+  expect(declared).toMatchObject({ name: "e1" });
+  looks = 0;
+  await first.drop();
+  await atIt;
+  await owner.drop();
+  // Its lease is three seconds.
+  await new Promise((resolve) => setTimeout(resolve, 4_500));
+  goOn();
+  const session = heir.broker.openSession();
+  const found = async (): Promise<unknown> => heir.broker.checkQueue(session, "e1");
+  await expect.poll(found, { timeout: 10_000, interval: 100 }).toMatchObject({ code: 404 });
+  await heir.close();
+}, 40_000);
