@@ -2,6 +2,8 @@
 // Used by main.ts and soak.test.ts. Separate from the torture, which asks whether crashes are survived: this asks whether
 // ordinary life is paid back to the last key, and whether memory stays flat.
 import { setTimeout as sleep } from "node:timers/promises";
+import { startNats } from "../harness/nats-server.ts";
+import { oneServer } from "../torture/bus.ts";
 import { Processes } from "../torture/processes.ts";
 import { randomOf } from "../torture/random.ts";
 import { caller, clear, prepare, RPC, type Site, STEADY, server, steady, subscriber, type Work } from "./load.ts";
@@ -40,9 +42,10 @@ const KEPT = 40;
 export async function soak({ seed, seconds, gateways = 2, tell }: SoakOptions): Promise<SoakResult> {
   const monitor = await freePort();
   const conf = `http: "127.0.0.1:${monitor}"`;
-  const processes = await Processes.start(gateways, [], {
-    conf,
-    env: { NODE_OPTIONS: SMALL_HEAP, LOG_LEVEL: "debug" },
+  const nats = await startNats({ conf });
+  const processes = await Processes.start(gateways, oneServer(nats), [], {
+    NODE_OPTIONS: SMALL_HEAP,
+    LOG_LEVEL: "debug",
   });
   const work: Work = {
     published: 0,
@@ -54,12 +57,12 @@ export async function soak({ seed, seconds, gateways = 2, tell }: SoakOptions): 
     heard: new Map(),
     troubles: [],
   };
-  const counts = (): Promise<Counts> => count(processes.nats.url, monitor);
+  const counts = (): Promise<Counts> => count(nats.url, monitor);
   const site = (stopping: AbortSignal): Site => ({
     gateways,
     portOf: (gateway) => processes.portOf(gateway),
     stopping,
-    look: (queue) => look(processes.nats.url, [RPC, queue]),
+    look: (queue) => look(nats.url, [RPC, queue]),
   });
   const memory: Memory[] = [];
   try {
@@ -70,7 +73,14 @@ export async function soak({ seed, seconds, gateways = 2, tell }: SoakOptions): 
     const stopping = AbortSignal.timeout(seconds * 1_000);
     const every = Math.max(500, Math.min(10_000, seconds * 10));
     const loading = load(site(stopping), seed, "long", work);
-    const sampling = sample(processes, memory, begin, every, stopping, (line) => tell?.(`${line}; ${told(work)}`));
+    const sampling = sample(
+      () => [nats.pid, ...processes.pids],
+      memory,
+      begin,
+      every,
+      stopping,
+      (line) => tell?.(`${line}; ${told(work)}`),
+    );
     await Promise.all([loading, sampling]);
     const after = await settledCounts(counts, before);
     await clear(site(AbortSignal.abort()), randomOf(seed, "clear"));
@@ -141,7 +151,7 @@ async function load(site: Site, seed: number, name: string, work: Work): Promise
 }
 
 async function sample(
-  processes: Processes,
+  pids: () => readonly number[],
   memory: Memory[],
   begin: number,
   every: number,
@@ -149,7 +159,7 @@ async function sample(
   tell: (line: string) => void,
 ): Promise<void> {
   while (!stopping.aborted) {
-    const [bus = 0, ...gateways] = await residentMemory([processes.nats.pid, ...processes.pids]);
+    const [bus = 0, ...gateways] = await residentMemory(pids());
     memory.push({ at: performance.now() - begin, gateways, bus });
     const sizes = [bus, ...gateways].map((octets) => Math.round(octets / 1_048_576)).join(", ");
     if (memory.length % 6 === 1) tell(`${Math.round((performance.now() - begin) / 1_000)} s: ${sizes} MiB`);

@@ -38,6 +38,10 @@ export async function dealFaults(
     await Promise.all(blows.filter(({ what }) => !struck.has(what) && struck.add(what)).map(({ deal }) => deal()));
   }
 
+  function strikeBus(away: number): Promise<void> {
+    return processes.strikeBus(away, random.next());
+  }
+
   function blow(kind: FaultKind, gateway: number): { readonly what: string; readonly deal: () => Promise<void> } {
     const short = random.integer(0, 3_000);
     const long = random.chance(0.5) ? random.integer(200, 2_500) : random.integer(3_500, 12_000);
@@ -49,7 +53,7 @@ export async function dealFaults(
       case "restart":
         return { what: `gateway ${gateway}`, deal: () => processes.restart(gateway) };
       case "bus":
-        return { what: "bus", deal: () => processes.killBus(random.chance(0.5) ? short : long / 2) };
+        return { what: "bus", deal: () => strikeBus(random.chance(0.5) ? short : long / 2) };
     }
   }
 }

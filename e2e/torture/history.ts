@@ -33,26 +33,32 @@ export type OperationKind =
   | "unbind"
   | "consume"
   | "passive"
+  | "purge"
   | "get";
 
 /** One question that is answered: a declaration, a binding, a consumer's beginning. */
 export interface Operation {
   readonly kind: OperationKind;
-  readonly queue: string;
+  /** Of a server-named one it is known with the answer. */
+  queue: string;
   readonly exchange: string;
   /** The binding key. */
   readonly key: string;
   readonly gateway: number;
+  /** Whose connection asked, where that decides: exclusive queues. */
+  readonly asker?: string;
   readonly sent: number;
   answered?: number;
   outcome: Outcome;
   /** Of a refusal. */
   code?: number;
   text?: string;
+  /** What purge-ok said. */
+  messages?: number;
 }
 
-/** How a client ended a delivery. `discard`: rejected without requeue. */
-export type Settlement = "ack" | "requeue" | "discard";
+/** How a delivery ended. `discard`: rejected without requeue; `sent`: to a consumer without acknowledgement, by being sent. */
+export type Settlement = "ack" | "requeue" | "discard" | "sent";
 
 /** A message that came to a client. */
 export interface Delivery {
@@ -73,13 +79,45 @@ export interface Delivery {
   syncedAt?: number;
 }
 
+/** One life of a consumer; a basic.get has one that lasts as long as its question. */
+export interface Life {
+  readonly consumer: string;
+  readonly queue: string;
+  readonly noAck: boolean;
+  readonly gateway: number;
+  /** When it was asked for: from then on it may be given messages. */
+  readonly from: number;
+  /** When its client began to leave, or found that its connection is gone: what it held may be ready from then on. */
+  leaving?: number;
+  ended?: number;
+  /** The broker had the last word (cancel-ok, close-ok, a close or a cancel of its own): all that it sent was read. */
+  inOrder: boolean;
+}
+
+/** An exclusive queue in the hands of a connection, from its declaration on. */
+export interface Ownership {
+  readonly queue: string;
+  /** The connection, as operations name it. */
+  readonly owner: string;
+  readonly gateway: number;
+  readonly sent: number;
+  /** When it was declared for sure; absent where the connection was lost before. */
+  readonly answered?: number;
+  /** When the owner began to close, delete or crash, or found its connection gone. */
+  until?: number;
+  /** When its socket was closed, or its deletion answered. */
+  ended?: number;
+  /** When another connection was first told that there is no such queue any more. */
+  gone?: number;
+}
+
 /** What was done to the processes, or what one of them said happened to it. */
 export interface Fault {
-  readonly kind: "gateway-kill" | "gateway-stop" | "gateway-restart" | "bus-kill" | "lease-lapsed";
-  /** The gateway's number; -1 for the bus. */
+  readonly kind: "gateway-kill" | "gateway-stop" | "gateway-restart" | "bus-kill" | "server-kill" | "lease-lapsed";
+  /** The gateway's number; -1 for the bus, also where it is one of three servers that died (`server-kill`). */
   readonly target: number;
   readonly from: number;
-  /** When the process was back and served. */
+  /** When the process was back and served; of three servers, when each had every copy again. */
   until: number;
 }
 
@@ -107,6 +145,8 @@ export interface History {
   readonly publishes: Publish[];
   readonly operations: Operation[];
   readonly deliveries: Delivery[];
+  readonly lives: Life[];
+  readonly ownerships: Ownership[];
   readonly faults: Fault[];
   readonly complaints: Complaint[];
   /** Queues that were drained at the end until nothing came any more. */
@@ -125,6 +165,8 @@ export function emptyHistory(exchanges: History["exchanges"]): History {
     publishes: [],
     operations: [],
     deliveries: [],
+    lives: [],
+    ownerships: [],
     faults: [],
     complaints: [],
     drained: new Set(),

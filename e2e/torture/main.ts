@@ -1,5 +1,6 @@
 // The torture by hand, as long as one likes:
-//   node e2e/torture/main.ts --seed 1 --seconds 600 --faults gateway,bus [--gateways 3] [--rate 200] [--runs 1] [--out FOLDER]
+//   node e2e/torture/main.ts --seed 1 --seconds 600 --faults gateway,bus [--gateways 3] [--servers 1|3]
+//     [--rate 200] [--runs 1] [--out FOLDER]
 // Each further run takes the next seed. Needs the product built (it is run as `npm start` runs it) and NATS_SERVER_BIN.
 // Exit code 1 where a law was broken. `--out` keeps the history and the gateways' logs of a run that failed.
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -15,6 +16,7 @@ const { values } = parseArgs({
     seconds: { type: "string", default: "60" },
     faults: { type: "string", default: "gateway,bus" },
     gateways: { type: "string", default: "3" },
+    servers: { type: "string", default: "1" },
     rate: { type: "string", default: "200" },
     runs: { type: "string", default: "1" },
     out: { type: "string" },
@@ -30,6 +32,7 @@ for (let run = 0; run < Number(values.runs); run++) {
     seconds: Number(values.seconds),
     faults: parseFaults(values.faults),
     gateways: Number(values.gateways),
+    servers: values.servers === "3" ? 3 : 1,
     rate: Number(values.rate),
   };
   try {

@@ -1,34 +1,35 @@
-// The processes of a torture run: some gateways on one nats-server, and what may be done to them. Used by the run and by
+// The processes of a torture run: some gateways on one bus, and what may be done to them. Used by the run and by
 // the soak. Separate from the faults' schedule, which only decides when.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Gateway, startGateway } from "../harness/gateway.ts";
-import { type NatsServer, startNats } from "../harness/nats-server.ts";
+import type { BusProcesses } from "./bus.ts";
 import { type Fault, now } from "./history.ts";
 
 const LAPSED = "the presence lease lapsed";
 
 /** Gateways by number, on one bus. */
 export class Processes {
-  readonly nats: NatsServer;
+  readonly #bus: BusProcesses;
   readonly #gateways: (Gateway | undefined)[] = [];
   readonly #faults: Fault[];
   readonly #env: Readonly<Record<string, string>>;
   readonly #logs: { readonly gateway: number; readonly at: number; readonly text: string }[] = [];
   readonly #read: WeakMap<Gateway, number> = new WeakMap<Gateway, number>();
 
-  private constructor(nats: NatsServer, faults: Fault[], env: Readonly<Record<string, string>>) {
-    this.nats = nats;
+  private constructor(bus: BusProcesses, faults: Fault[], env: Readonly<Record<string, string>>) {
+    this.#bus = bus;
     this.#faults = faults;
-    this.#env = env;
+    this.#env = { ...bus.env, ...env };
   }
 
-  /** `conf`: lines of nats-server's configuration; `env`: added to the gateways' environment. */
+  /** `env`: added to the gateways' environment. The bus is stopped with them. */
   static async start(
     count: number,
+    bus: BusProcesses,
     faults: Fault[],
-    { conf = "", env = {} }: { readonly conf?: string; readonly env?: Readonly<Record<string, string>> } = {},
+    env: Readonly<Record<string, string>> = {},
   ): Promise<Processes> {
-    const processes = new Processes(await startNats({ conf }), faults, env);
+    const processes = new Processes(bus, faults, env);
     for (let gateway = 0; gateway < count; gateway++) await processes.#start(gateway);
     return processes;
   }
@@ -79,12 +80,10 @@ export class Processes {
     fault.until = now();
   }
 
-  /** SIGKILL for the bus, and started again after a while. */
-  async killBus(away: number): Promise<void> {
-    const fault = this.#begin("bus-kill", -1);
-    await this.nats.kill();
-    await sleep(away);
-    await this.nats.restart();
+  /** SIGKILL for the bus, or for one of its servers, and started again after a while. */
+  async strikeBus(away: number, draw: number): Promise<void> {
+    const fault = this.#begin(this.#bus.faultKind, -1);
+    await this.#bus.strike(away, draw);
     fault.until = now();
   }
 
@@ -99,7 +98,7 @@ export class Processes {
   async stop(): Promise<void> {
     this.logs();
     await Promise.all(this.#gateways.map((gateway) => gateway?.stop()));
-    await this.nats.stop();
+    await this.#bus.stop();
   }
 
   #begin(kind: Fault["kind"], target: number): Fault {
@@ -116,7 +115,7 @@ export class Processes {
   }
 
   async #start(number: number): Promise<void> {
-    const env = { LOG_LEVEL: "info", ...this.#env, NATS_URL: this.nats.url };
+    const env = { LOG_LEVEL: "info", ...this.#env, NATS_URL: this.#bus.urls };
     for (let tries = 1; ; tries++) {
       try {
         this.#gateways[number] = await startGateway({ env, timeout: 40_000 });

@@ -46,7 +46,8 @@ export async function publisher(world: World, random: Random, name: string, perS
 
     function publishOne(to: Peer, draw: Random, which: { id: string; channel: string; place: number }): void {
       const exchange = draw.chance(0.25) ? "" : draw.pick(Object.keys(EXCHANGES));
-      const routingKey = draw.pick(exchange === "" ? QUEUES : (ROUTING_KEYS[exchange] ?? [""]));
+      const named = world.owned.size > 0 && draw.chance(0.3) ? [...world.owned] : QUEUES;
+      const routingKey = draw.pick(exchange === "" ? named : (ROUTING_KEYS[exchange] ?? [""]));
       const mandatory = draw.chance(0.4);
       const size = draw.chance(0.01) ? LARGE : draw.integer(0, 1_000);
       const publish: Publish = {

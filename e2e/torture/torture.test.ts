@@ -23,6 +23,9 @@ it(
     expect(result.history.drained.size).toBeGreaterThan(0);
     expect(result.history.publishes.filter(({ outcome }) => outcome === "acked").length).toBeGreaterThan(seconds * 20);
     expect(result.history.faults.length).toBeGreaterThan(0);
+    expect(result.history.deliveries.filter(({ settlement }) => settlement === "sent").length).toBeGreaterThan(0);
+    expect(result.history.operations.filter(({ messages = 0 }) => messages > 0).length).toBeGreaterThan(0);
+    expect(result.history.ownerships.length).toBeGreaterThan(0);
   },
   (seconds + 180) * 1_000,
 );

@@ -15,7 +15,19 @@ export const EXCHANGES = {
 export const CHURNED_EXCHANGE = "t-churn";
 export const LASTING_QUEUES: readonly string[] = ["lasting-0", "lasting-1", "lasting-2"];
 export const CHURNED_QUEUES: readonly string[] = ["churned-0", "churned-1", "churned-2"];
-export const QUEUES: readonly string[] = [...LASTING_QUEUES, ...CHURNED_QUEUES];
+/** What the consumers with acknowledgement read. */
+export const CONSUMED_QUEUES: readonly string[] = [...LASTING_QUEUES, ...CHURNED_QUEUES];
+/** Read without acknowledgement only, by consumers that leave in order: nothing of it may be lost but with a gateway. */
+export const QUICK_QUEUE = "quick-0";
+/** What the consumers without acknowledgement read. */
+export const NO_ACK_QUEUES: readonly string[] = [QUICK_QUEUE, "lasting-2", "churned-2"];
+/** One for each purger, who alone consumes it: so it is known what nobody holds. */
+export const PURGED_QUEUES: readonly string[] = ["purged-0", "purged-1"];
+/** One that is purged although others consume it. */
+export const BUSY_PURGED_QUEUE = "churned-1";
+export const QUEUES: readonly string[] = [...CONSUMED_QUEUES, QUICK_QUEUE, ...PURGED_QUEUES];
+/** Names for which the owners of exclusive queues contend. */
+export const OWNED_NAMES: readonly string[] = ["own-0", "own-1"];
 
 /** What is bound, and what is published: some overlap, some match nothing. */
 export const BINDING_KEYS: Readonly<Record<string, readonly string[]>> = {
@@ -31,6 +43,14 @@ export const ROUTING_KEYS: Readonly<Record<string, readonly string[]>> = {
   "t-churn": ["", "z"],
 };
 
+/** What an operation is about, and who asks where that matters. */
+interface Asked {
+  readonly queue?: string;
+  readonly exchange?: string;
+  readonly key?: string;
+  readonly asker?: string;
+}
+
 /** A question that takes longer than this is a complaint: a leader's crash stalls the topology for ten seconds at most. */
 const PATIENCE = 45_000;
 
@@ -38,6 +58,8 @@ export class World {
   readonly history: History = emptyHistory(EXCHANGES);
   /** Ends the actors' work. */
   readonly stopping: AbortController = new AbortController();
+  /** Exclusive queues that stand now: publishers address them too. */
+  readonly owned: Set<string> = new Set<string>();
   readonly #portOf: (gateway: number) => number | undefined;
   readonly gateways: number;
 
@@ -77,10 +99,13 @@ export class World {
   async operate(
     peer: Peer,
     kind: OperationKind,
-    { queue = "", exchange = "", key = "" }: { queue?: string; exchange?: string; key?: string },
+    { queue = "", exchange = "", key = "", asker }: Asked,
     ask: () => Promise<Answer>,
   ): Promise<{ readonly operation: Operation; readonly answer: Answer }> {
-    const operation: Operation = { kind, queue, exchange, key, gateway: peer.gateway, sent: now(), outcome: "unknown" };
+    const operation: Operation = {
+      ...{ kind, queue, exchange, key, gateway: peer.gateway, sent: now(), outcome: "unknown" as const },
+      ...(asker === undefined ? {} : { asker }),
+    };
     this.history.operations.push(operation);
     const late = setTimeout(() => {
       this.complain(`${kind} '${queue}' '${exchange}' at gateway ${peer.gateway} is not answered for ${PATIENCE} ms`);
@@ -97,7 +122,9 @@ export class World {
       // An internal error says nothing of what was done.
       if (answer.code >= 500) delete operation.answered;
       if (answer.code >= 500) operation.outcome = "unknown";
-      this.#weigh(answer.code, `${kind} '${queue}' '${exchange}' '${key}': ${answer.text}`);
+      // Whether a lock is right a law decides.
+      if (answer.code !== 405 || asker === undefined)
+        this.#weigh(answer.code, `${kind} '${queue}' '${exchange}' '${key}': ${answer.text}`);
     }
     return { operation, answer };
   }

@@ -1,29 +1,46 @@
 // The laws of where a message goes: confirmed is delivered, to the queues that were bound and to no other, and what comes
 // is what was published. Used by check.ts. Separate from settlement.ts, which asks what happens afterwards.
 import type { Delivery, History, Publish } from "../history.ts";
+import type { Losses } from "./lives.ts";
+import type { Purges } from "./purge.ts";
 import type { Spans } from "./spans.ts";
 import type { Violation } from "./violation.ts";
 
-/** A queue gets what was confirmed while it was bound; checked where the queue was drained and never deleted since. */
-export function everyConfirmedArrives(history: History, spans: Spans): Violation[] {
+/** A confirmed message that never came from a queue that certainly was bound. */
+export interface Missing {
+  readonly queue: string;
+  readonly publish: Publish;
+}
+
+/** Of the queues that were drained, and were not deleted since the publish. */
+export function allMissing(history: History, spans: Spans): Missing[] {
   const arrived = new Set(history.deliveries.map(({ queue, id }) => `${queue} ${id}`));
-  const violations: Violation[] = [];
+  const missing: Missing[] = [];
   for (const queue of history.drained) {
     const deletes = history.operations.filter((each) => each.kind === "delete" && each.queue === queue);
     const kept = deletes.filter(({ outcome }) => outcome !== "refused").map(({ answered }) => answered ?? Infinity);
     const since = Math.max(0, ...kept);
-    for (const { id, exchange, routingKey, sent, answered, outcome, returned } of history.publishes) {
+    for (const publish of history.publishes) {
+      const { id, exchange, routingKey, sent, answered, outcome, returned } = publish;
       if (outcome !== "acked" || answered === undefined || sent <= since || returned !== undefined) continue;
       if (!spans.certainly(queue, exchange, routingKey, sent, answered) || arrived.has(`${queue} ${id}`)) continue;
-      violations.push({
-        law: "confirmed is delivered",
-        text: `${id} was confirmed while '${queue}' was certainly bound, and never came`,
-        message: id,
-        queue,
-      });
+      missing.push({ queue, publish });
     }
   }
-  return violations;
+  return missing;
+}
+
+/** A queue gets what was confirmed while it was bound, unless a purge or a lost consumer without acknowledgement took it. */
+export function everyConfirmedArrives(missing: readonly Missing[], purges: Purges, losses: Losses): Violation[] {
+  return missing
+    .filter(({ queue, publish }) => purges.mayHaveTaken(queue, publish).length === 0)
+    .filter(({ queue, publish }) => !losses.mayExplain(queue, publish))
+    .map(({ queue, publish: { id } }) => ({
+      law: "confirmed is delivered",
+      text: `${id} was confirmed while '${queue}' was certainly bound, and never came`,
+      message: id,
+      queue,
+    }));
 }
 
 /** A queue never gets what it was not bound for. */

@@ -1,6 +1,15 @@
 // Small histories made by hand for the laws' tests: a right one, and its parts with one thing changed. Separate because
 // both test files differ from the same right history.
-import { type Delivery, emptyHistory, type Fault, type History, type Operation, type Publish } from "../history.ts";
+import {
+  type Delivery,
+  emptyHistory,
+  type Fault,
+  type History,
+  type Life,
+  type Operation,
+  type Ownership,
+  type Publish,
+} from "../history.ts";
 import { check } from "./check.ts";
 
 export const RIGHT = { message: "m1", queue: "q" };
@@ -52,6 +61,37 @@ export function operation(
 export function unknown(kind: Operation["kind"], sent: number): Operation {
   const { answered: _, ...rest } = operation(kind, sent, 0);
   return { ...rest, outcome: "unknown" };
+}
+
+export function life(more: Partial<Life> = {}): Life {
+  return {
+    consumer: "c/0",
+    queue: "q",
+    noAck: false,
+    gateway: 1,
+    from: 900,
+    leaving: 1_100,
+    ended: 1_110,
+    inOrder: true,
+    ...more,
+  };
+}
+
+export function purge(sent: number, answered: number, messages: number): Operation {
+  return operation("purge", sent, answered, { exchange: "", key: "", messages });
+}
+
+export function ownership(more: Partial<Ownership> = {}): Ownership {
+  return {
+    queue: "own",
+    owner: "o/0",
+    gateway: 1,
+    sent: 1_000,
+    answered: 1_010,
+    until: 20_000,
+    ended: 20_010,
+    ...more,
+  };
 }
 
 /** Exchange, queue and binding stand; one message is published, delivered and acknowledged; the queue is drained. */

@@ -2,16 +2,15 @@
 // kept, and in the end nothing is left. Used by check.ts. Separate from delivery.ts, which asks whether it came at all.
 import type { Delivery, Fault, History } from "../history.ts";
 import { byId } from "./delivery.ts";
+import { isOfBus, LEASE } from "./lives.ts";
 import type { Violation } from "./violation.ts";
 
 /** The bus writes a consumer's state every tenth of a second: what it was told earlier than this before a kill, it knows. */
 const FLUSHED = 1_000;
 /** Two sockets are read in an order that says nothing about deliveries closer than this. */
 const TOGETHER = 500;
-/** A lease that is said to have lapsed lapsed some time before. */
-const LEASE = 6_000;
 
-/** What was settled, surely and in time, does not come again. */
+/** What was settled, surely and in time, does not come again; what was sent to a consumer without acknowledgement is settled. */
 export function settledIsSettled(history: History): Violation[] {
   const violations: Violation[] = [];
   for (const [, deliveries] of grouped(history)) {
@@ -39,8 +38,9 @@ function isSurelySettled(settled: Delivery, all: readonly Delivery[], faults: re
   if (settlement === undefined || settlement === "requeue" || settledAt === undefined || syncedAt === undefined) {
     return false;
   }
-  const isShaken = faults.some(({ kind, target, from, until }) => {
-    if (kind === "bus-kill") return from <= syncedAt + FLUSHED && until + FLUSHED >= settledAt;
+  const isShaken = faults.some((fault) => {
+    const { kind, target, from, until } = fault;
+    if (isOfBus(fault)) return from <= syncedAt + FLUSHED && until + FLUSHED >= settledAt;
     if (kind === "lease-lapsed") return target === gateway && from >= at && from <= syncedAt + LEASE;
     return target === gateway && kind !== "gateway-restart" && from <= syncedAt && until >= at;
   });
@@ -101,7 +101,7 @@ export function nothingIsLeft({ leftovers }: History): Violation[] {
 }
 
 /** Deliveries of one message from one queue, in the order in which they came. */
-function grouped({ deliveries }: History): ReadonlyMap<string, readonly Delivery[]> {
+export function grouped({ deliveries }: History): ReadonlyMap<string, readonly Delivery[]> {
   const groups = new Map<string, Delivery[]>();
   for (const delivery of deliveries) {
     const name = `${delivery.queue} ${delivery.id}`;

@@ -6,4 +6,6 @@ export interface Violation {
   readonly text: string;
   readonly message?: string;
   readonly queue?: string;
+  /** When, where no message tells it. */
+  readonly at?: number;
 }
