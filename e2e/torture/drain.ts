@@ -60,7 +60,7 @@ async function drainQueue(world: World, random: Random, bus: Bus, queue: string)
       await sleep(250);
       const info = await bus.manager.consumers.info("AMQP", queue);
       if (info.num_pending === 0 && info.num_ack_pending === 0) {
-        history.drained.add(queue);
+        history.drained.set(queue, now());
         break;
       }
       if (history.deliveries.length !== heard) progress = now();

@@ -149,8 +149,8 @@ export interface History {
   readonly ownerships: Ownership[];
   readonly faults: Fault[];
   readonly complaints: Complaint[];
-  /** Queues that were drained at the end until nothing came any more. */
-  readonly drained: Set<string>;
+  /** Queues that were drained at the end until nothing came any more, and when they were: then all is deleted. */
+  readonly drained: Map<string, number>;
   leftovers?: Leftovers;
 }
 
@@ -169,6 +169,6 @@ export function emptyHistory(exchanges: History["exchanges"]): History {
     ownerships: [],
     faults: [],
     complaints: [],
-    drained: new Set(),
+    drained: new Map(),
   };
 }

@@ -3,7 +3,7 @@
 import type { Delivery, History, Publish } from "../history.ts";
 import type { Losses } from "./lives.ts";
 import type { Purges } from "./purge.ts";
-import type { Spans } from "./spans.ts";
+import { LATE, type Spans } from "./spans.ts";
 import type { Violation } from "./violation.ts";
 
 /** A confirmed message that never came from a queue that certainly was bound. */
@@ -16,10 +16,8 @@ export interface Missing {
 export function allMissing(history: History, spans: Spans): Missing[] {
   const arrived = new Set(history.deliveries.map(({ queue, id }) => `${queue} ${id}`));
   const missing: Missing[] = [];
-  for (const queue of history.drained) {
-    const deletes = history.operations.filter((each) => each.kind === "delete" && each.queue === queue);
-    const kept = deletes.filter(({ outcome }) => outcome !== "refused").map(({ answered }) => answered ?? Infinity);
-    const since = Math.max(0, ...kept);
+  for (const queue of history.drained.keys()) {
+    const since = lastDeletion(history, queue);
     for (const publish of history.publishes) {
       const { id, exchange, routingKey, sent, answered, outcome, returned } = publish;
       if (outcome !== "acked" || answered === undefined || sent <= since || returned !== undefined) continue;
@@ -28,6 +26,15 @@ export function allMissing(history: History, spans: Spans): Missing[] {
     }
   }
   return missing;
+}
+
+/** When the queue may last have been deleted before it was drained. */
+export function lastDeletion({ operations, drained }: History, queue: string): number {
+  const end = drained.get(queue) ?? Number.POSITIVE_INFINITY;
+  const deletions = operations.filter(
+    (each) => each.kind === "delete" && each.queue === queue && each.outcome !== "refused" && each.sent < end,
+  );
+  return Math.max(0, ...deletions.map(({ answered, sent }) => answered ?? sent + LATE));
 }
 
 /** A queue gets what was confirmed while it was bound, unless a purge or a lost consumer without acknowledgement took it. */

@@ -2,9 +2,9 @@
 // gateway ended, it comes again; a purge meanwhile spares it. Used by check.ts. Separate from settlement.ts, whose
 // messages are done with.
 import type { Delivery, History } from "../history.ts";
+import { lastDeletion } from "./delivery.ts";
 import { heldUntil, type Losses } from "./lives.ts";
 import type { Purges } from "./purge.ts";
-import { LATE } from "./spans.ts";
 import type { Violation } from "./violation.ts";
 
 /** Two sockets are read in an order that says nothing about deliveries closer than this. */
@@ -17,13 +17,9 @@ export function handedBackComesAgain(
   purges: Purges,
   losses: Losses,
 ): Violation[] {
-  const { drained, operations, lives, faults } = history;
+  const { drained, lives, faults } = history;
   const lifeOf = new Map(lives.map((life) => [life.consumer, life]));
-  const deleted = new Map<string, number>();
-  for (const { kind, queue, outcome, sent, answered } of operations) {
-    if (kind !== "delete" || outcome === "refused") continue;
-    deleted.set(queue, Math.max(deleted.get(queue) ?? 0, answered ?? sent + LATE));
-  }
+  const deleted = new Map([...drained.keys()].map((queue) => [queue, lastDeletion(history, queue)]));
   const violations: Violation[] = [];
   for (const deliveries of groups.values()) {
     const last = deliveries.at(-1);

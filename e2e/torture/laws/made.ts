@@ -94,7 +94,7 @@ export function ownership(more: Partial<Ownership> = {}): Ownership {
   };
 }
 
-/** Exchange, queue and binding stand; one message is published, delivered and acknowledged; the queue is drained. */
+/** Exchange, queue and binding stand; one message is published, delivered and acknowledged; the queue is drained and deleted. */
 export function right(): History {
   const history = emptyHistory({ x: "direct" });
   history.operations.push(
@@ -104,7 +104,8 @@ export function right(): History {
   );
   history.publishes.push(publish());
   history.deliveries.push(delivery());
-  history.drained.add("q");
+  history.drained.set("q", 90_000);
+  history.operations.push(operation("delete", 95_000, 95_010));
   history.leftovers = { messages: 0, consumers: [], keys: [], leases: 3, live: 3 };
   return history;
 }
