@@ -81,10 +81,13 @@ export class Queues {
 
   /** The replica is gone: so are its exclusive queues, and the auto-delete ones that it consumed last. */
   async replicaGone(replica: string): Promise<void> {
+    const { topology, fleet } = this.#core;
     const orphaned = this.#consumers.replicaGone(replica);
-    const owned = [...this.#core.topology.queues()].filter(({ exclusive }) => exclusive?.replica === replica);
+    // Also those that it asked for under an id of before a lapse, and that were made after it had told its new one.
+    const isOrphan = ({ exclusive }: Queue): boolean => exclusive !== null && !fleet.lives(exclusive);
+    const owned = [...topology.queues()].filter(isOrphan);
     await Promise.all([
-      ...owned.map(({ name }) => this.#removeIf(name, (queue) => queue.exclusive?.replica === replica)),
+      ...owned.map(({ name }) => this.#removeIf(name, isOrphan)),
       ...orphaned.map((name) => this.#removeIf(name, (queue) => queue.autoDelete && !this.#consumers.has(name))),
     ]);
   }

@@ -1,4 +1,4 @@
-/** A replica takes the lead over: what happens to others while it does must not be lost on it. */
+/** What befalls one replica in the very moments in which another one works on what is its own. */
 import { LEADER_KEY } from "@amqp/topology";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { NatsServer } from "../../../topology/test/nats-server.ts";
@@ -66,4 +66,43 @@ test("a replica that dies while another one takes over, and has passed its queue
   const found = async (): Promise<unknown> => heir.broker.checkQueue(session, "e1");
   await expect.poll(found, { timeout: 10_000, interval: 100 }).toMatchObject({ code: 404 });
   await heir.close();
+}, 40_000);
+
+test("an exclusive queue asked for before its owner's lease lapsed, and made afterwards, goes with its owner", async () => {
+  let make: () => void = () => undefined;
+  const mayMake = new Promise<void>((resolve) => {
+    make = resolve;
+  });
+  let isAsked = false;
+  const leader = await openRig(server.url, {
+    bucket: (bucket) =>
+      before(bucket, "create", async ([key]) => {
+        if (key !== "q.e1") return;
+        isAsked = true;
+        await mayMake;
+      }),
+  });
+  let isCut = false;
+  const owner = await openRig(server.url, {
+    bucket: (bucket) =>
+      before(bucket, "refresh", async () => {
+        if (isCut) throw new Error("no answer");
+      }),
+  });
+  const declared = owner.broker.declareQueue(owner.broker.openSession(), queueSpec("e1", { exclusive: true }));
+  await expect.poll(() => isAsked).toBe(true);
+  isCut = true;
+  await expect.poll(() => owner.broker.isCurrent, { timeout: 10_000 }).toBe(false);
+  isCut = false;
+  await expect.poll(() => owner.broker.isCurrent, { timeout: 10_000 }).toBe(true);
+  // It has told its new id.
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  make();
+  expect(await declared).toMatchObject({ name: "e1" });
+  const session = leader.broker.openSession();
+  const found = async (): Promise<unknown> => leader.broker.checkQueue(session, "e1");
+  expect(await found()).toMatchObject({ code: 405 });
+  await owner.drop();
+  await expect.poll(found, { timeout: 15_000, interval: 100 }).toMatchObject({ code: 404 });
+  await leader.close();
 }, 40_000);
