@@ -6,6 +6,8 @@ import type { BusProcesses } from "./bus.ts";
 import { type Fault, now } from "./history.ts";
 
 const LAPSED = "the presence lease lapsed";
+/** Until then it may lapse again, and say no more of it. */
+const REGAINED = "the presence lease is held again";
 
 /** Gateways by number, on one bus. */
 export class Processes {
@@ -110,8 +112,17 @@ export class Processes {
   #take(number: number): Gateway | undefined {
     const gateway = this.#gateways[number];
     this.#gateways[number] = undefined;
-    if (gateway !== undefined) void gateway.exited.then(() => this.#readLog(number, gateway));
+    if (gateway !== undefined)
+      void gateway.exited.then(() => {
+        this.#readLog(number, gateway);
+        this.#endLapse(number, now());
+      });
     return gateway;
+  }
+
+  #endLapse(number: number, at: number): void {
+    for (const fault of this.#faults)
+      if (fault.kind === "lease-lapsed" && fault.target === number && fault.until > at) fault.until = at;
   }
 
   async #start(number: number): Promise<void> {
@@ -135,8 +146,8 @@ export class Processes {
       const at = typeof line.time === "number" ? line.time : Number.NaN;
       this.#logs.push({ gateway: number, at, text: JSON.stringify(line) });
       if (line.msg.startsWith(LAPSED)) {
-        this.#faults.push({ kind: "lease-lapsed", target: number, from: at, until: at });
-      }
+        this.#faults.push({ kind: "lease-lapsed", target: number, from: at, until: Number.POSITIVE_INFINITY });
+      } else if (line.msg.startsWith(REGAINED)) this.#endLapse(number, at);
     }
   }
 }

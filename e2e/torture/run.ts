@@ -15,7 +15,7 @@ import { publisher } from "./publisher.ts";
 import { purger } from "./purger.ts";
 import { randomOf } from "./random.ts";
 import { declareExchange, declareQueue, topologist } from "./topologist.ts";
-import { EXCHANGES, PURGED_QUEUES, QUEUES, World } from "./world.ts";
+import { EXCHANGES, PATIENCE, PATIENCE_OF_THREE, PURGED_QUEUES, QUEUES, World } from "./world.ts";
 
 /** What to run. The seed decides operations and faults; their timing against each other varies. */
 export interface TortureOptions {
@@ -49,7 +49,9 @@ export async function torture(options: TortureOptions): Promise<TortureResult> {
   const { seed, seconds, faults, gateways = 3, servers = 1, rate = 200 } = options;
   const random = (name: string): ReturnType<typeof randomOf> => randomOf(seed, name);
   let processes: Processes | undefined;
-  const world = new World(gateways, (gateway) => processes?.portOf(gateway));
+  const world = new World(gateways, servers === 3 ? PATIENCE_OF_THREE : PATIENCE, (gateway) =>
+    processes?.portOf(gateway),
+  );
   const bus = await startBus(servers);
   processes = await Processes.start(gateways, bus, world.history.faults);
   try {

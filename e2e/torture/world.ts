@@ -52,7 +52,9 @@ interface Asked {
 }
 
 /** A question that takes longer than this is a complaint: a leader's crash stalls the topology for ten seconds at most. */
-const PATIENCE = 45_000;
+export const PATIENCE = 45_000;
+/** On three servers each kill is an election of up to nine seconds, and may come while a verb tries again after the last. */
+export const PATIENCE_OF_THREE = 120_000;
 
 export class World {
   readonly history: History = emptyHistory(EXCHANGES);
@@ -62,9 +64,12 @@ export class World {
   readonly owned: Set<string> = new Set<string>();
   readonly #portOf: (gateway: number) => number | undefined;
   readonly gateways: number;
+  readonly #patience: number;
 
-  constructor(gateways: number, portOf: (gateway: number) => number | undefined) {
+  /** `patience`: what a question may take, milliseconds. */
+  constructor(gateways: number, patience: number, portOf: (gateway: number) => number | undefined) {
     this.gateways = gateways;
+    this.#patience = patience;
     this.#portOf = portOf;
   }
 
@@ -108,9 +113,11 @@ export class World {
     };
     this.history.operations.push(operation);
     const late = setTimeout(() => {
-      this.complain(`${kind} '${queue}' '${exchange}' at gateway ${peer.gateway} is not answered for ${PATIENCE} ms`);
+      this.complain(
+        `${kind} '${queue}' '${exchange}' at gateway ${peer.gateway} is not answered for ${this.#patience} ms`,
+      );
       peer.destroy();
-    }, PATIENCE);
+    }, this.#patience);
     const answer = await ask();
     clearTimeout(late);
     if (answer.kind === "lost") return { operation, answer };

@@ -14,7 +14,7 @@ import { handedBackComesAgain } from "./handed-back.ts";
 import { Losses } from "./lives.ts";
 import { exclusiveIsExclusive, ownersGone } from "./ownership.ts";
 import { Purges, purgeCountsWhatItTook, purgedIsGone } from "./purge.ts";
-import { grouped, nothingIsLeft, orderIsKept, secondIsFlagged, settledIsSettled } from "./settlement.ts";
+import { nothingIsLeft, orderIsKept, secondIsFlagged, settledIsSettled } from "./settlement.ts";
 import { keyMatches, Spans } from "./spans.ts";
 import type { Violation } from "./violation.ts";
 
@@ -33,7 +33,7 @@ export function check(recorded: History): Violation[] {
     ...returnsAreTrue(history, spans),
     ...whatStandsIsFound(history, spans),
     ...settledIsSettled(history),
-    ...handedBackComesAgain(history, grouped(history), purges, losses),
+    ...handedBackComesAgain(history, { spans, published }, purges, losses),
     ...secondIsFlagged(history),
     ...orderIsKept(history),
     ...purgedIsGone(history, purges, published),

@@ -136,6 +136,10 @@ describe("handed back comes again", () => {
       },
     ],
     ["its queue was deleted", (history: History) => history.operations.push(operation("delete", 7_000, 7_010))],
+    [
+      "it was stored while its binding was being undone",
+      (history: History) => history.operations.push(operation("unbind", 1_005, 1_500)),
+    ],
     ["its queue was not drained", (history: History) => history.drained.clear()],
     [
       "it may have been sent to somebody who acknowledges nothing and is lost",

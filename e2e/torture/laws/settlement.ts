@@ -41,7 +41,7 @@ function isSurelySettled(settled: Delivery, all: readonly Delivery[], faults: re
   const isShaken = faults.some((fault) => {
     const { kind, target, from, until } = fault;
     if (isOfBus(fault)) return from <= syncedAt + FLUSHED && until + FLUSHED >= settledAt;
-    if (kind === "lease-lapsed") return target === gateway && from >= at && from <= syncedAt + LEASE;
+    if (kind === "lease-lapsed") return target === gateway && until >= at && from <= syncedAt + LEASE;
     return target === gateway && kind !== "gateway-restart" && from <= syncedAt && until >= at;
   });
   return !isShaken && !all.some((each) => each !== settled && each.at >= at && each.at <= syncedAt);
