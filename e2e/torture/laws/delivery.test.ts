@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import type { History, Operation, Publish } from "../history.ts";
 import { check, explain } from "./check.ts";
-import { delivery, fault, operation, publish, RIGHT, right, unknown, wrong } from "./made.ts";
+import { delivery, operation, publish, RIGHT, right, unknown, wrong } from "./made.ts";
 import { keyMatches, LATE } from "./spans.ts";
 
 describe("the judge", () => {
@@ -44,10 +44,6 @@ describe("confirmed is delivered", () => {
     [
       "may have gone with a queue of which nothing is known",
       (history: History) => history.operations.push(unknown("delete", 400)),
-    ],
-    [
-      "was bound when a server of a cluster died",
-      (history: History) => history.faults.push(fault("server-kill", -1, 2_000, 9_000)),
     ],
     ["is in a queue that was not drained", (history: History) => history.drained.clear()],
   ] as const)("is not broken where it %s", (_, change: (history: History) => unknown) => {

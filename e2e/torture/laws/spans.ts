@@ -12,12 +12,6 @@ export interface Span {
 /** How long an operation whose connection was lost may still take effect: a broker looks for its leader, a bus restarts. */
 export const LATE = 60_000;
 
-/**
- * A binding made in the last moments before a server of a cluster dies may not be known to whoever leads next: a known
- * limit (docs/cluster.md, what remains). It counts once every server is back and has every copy.
- */
-const SPREAD = 3_000;
-
 /** What an operation makes, or takes away: its effect lies between `sent` and `end`. */
 interface Change {
   readonly sent: number;
@@ -89,13 +83,6 @@ export class Spans {
     return spans.some((span) => span.from <= from && until <= span.until);
   }
 
-  #spread(make: Change): Change {
-    const kills = this.#history.faults.filter(
-      ({ kind, from, until }) => kind === "server-kill" && from <= make.end + SPREAD && until >= make.sent,
-    );
-    return { ...make, end: Math.max(make.end, ...kills.map(({ until }) => until)) };
-  }
-
   /** The binding keys of the queue and the exchange that match. */
   #matching(queue: string, exchange: string, routingKey: string): string[] {
     if (exchange === IMPLICIT) return queue === routingKey ? [queue] : [];
@@ -128,10 +115,7 @@ export class Spans {
           (!isImplicit && each.kind === "delete-exchange" && each.exchange === exchange) ||
           (each.kind === "unbind" && isBinding(each)),
       );
-      spans = compute(
-        changes(makes).map((make) => this.#spread(make)),
-        changes(takes),
-      );
+      spans = compute(changes(makes), changes(takes));
       cache.set(name, spans);
     }
     return spans;
