@@ -9,6 +9,9 @@ import type { Queue, Topology } from "@amqp/topology";
 import type { Bus } from "./bus.ts";
 import { type CursorOptions, QueueCursor } from "./queue.ts";
 
+/** How long after a restart of the bus a queue's record may not yet say what its replicas had delivered, milliseconds. */
+const UNTOLD = 30_000;
+
 interface Held {
   readonly queueId: number;
   readonly cursor: QueueCursor;
@@ -19,6 +22,7 @@ export class Cursors {
   readonly #topology: Topology;
   readonly #options: CursorOptions;
   readonly #cursors: Map<string, Held> = new Map<string, Held>();
+  #restartedAt = Number.NEGATIVE_INFINITY;
 
   constructor(bus: Bus, topology: Topology, options: CursorOptions) {
     this.#bus = bus;
@@ -32,6 +36,11 @@ export class Cursors {
     if (present?.queueId === queue.id) return present.cursor;
     present?.cursor.gone();
     const cursor = new QueueCursor(queue.name, this.#bus, this.#topology, this.#options);
+    // Neither does this one know what others had delivered before; until it is told, nothing is asked for.
+    if (Date.now() - this.#restartedAt < UNTOLD) {
+      cursor.away();
+      cursor.back(true);
+    }
     this.#cursors.set(queue.name, { queueId: queue.id, cursor });
     return cursor;
   }
@@ -63,6 +72,7 @@ export class Cursors {
   }
 
   back(restarted: boolean): void {
+    if (restarted) this.#restartedAt = Date.now();
     for (const { cursor } of this.#cursors.values()) cursor.back(restarted);
   }
 

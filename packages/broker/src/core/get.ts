@@ -30,12 +30,15 @@ export class Getter {
   readonly #turns: Turns;
   #callers: Caller[] = [];
   #line: NoWaitLine | undefined;
-  /** What was asked for under an earlier lease may be another replica's by now. */
+  readonly #knows: () => boolean;
+  /** What was asked for under an earlier lease may be another replica's by now; before the bus went, any replica's. */
   #lapses = 0;
 
-  constructor(desk: Desk, turns: Turns) {
+  /** `knows`: is it known what any replica's clients were given before the bus restarted? Else nothing is asked for. */
+  constructor(desk: Desk, turns: Turns, knows: () => boolean) {
     this.#desk = desk;
     this.#turns = turns;
+    this.#knows = knows;
   }
 
   get(acknowledge: boolean): Promise<Delivery | undefined> {
@@ -45,7 +48,7 @@ export class Getter {
     });
   }
 
-  /** The lease lapsed: what is under way comes for nobody. */
+  /** The lease lapsed, or the bus went: what is under way comes for nobody. */
   lapsed(): void {
     this.#lapses++;
   }
@@ -61,7 +64,7 @@ export class Getter {
   async #begin(tries: number): Promise<void> {
     const { name, options } = this.#desk;
     try {
-      await untilServing(this.#desk);
+      await untilServing(this.#desk, this.#knows);
       // What was on its way is nobody's now: it is put back, and taken again.
       if (tries > 0) await options.sweep(name);
       await this.#turns.run(() => this.#serve(tries));
@@ -100,6 +103,7 @@ export class Getter {
   /** One ask for all that still wait. */
   async #round(callers: Caller[], lag: Lag): Promise<"more" | "empty" | "unsure" | "lost"> {
     const { name, bus, held, options, settling } = this.#desk;
+    if (!this.#knows()) throw new BusAway(`queue '${name}' cannot be read: the bus restarted meanwhile`);
     this.#line ??= new NoWaitLine(bus, name, (stray) => settling.putBack(stray));
     const asked = Date.now();
     const lapses = this.#lapses;
@@ -122,7 +126,7 @@ export class Getter {
     if (lapses === this.#lapses && held.renew(message)) return;
     const inside = await dealing.sieve.surelyHolds(message);
     if (lapses !== this.#lapses || !options.holdsLease())
-      throw new BusAway(`queue '${this.#desk.name}' cannot be read: the lease lapsed meanwhile`);
+      throw new BusAway(`queue '${this.#desk.name}' cannot be read: the lease lapsed, or the bus went, meanwhile`);
     const caller = callers[0];
     if (caller === undefined) {
       settling.putBack(message);

@@ -17,9 +17,13 @@ const PAUSE = 50;
 /** How often a verb may be interrupted: by an election among the bus's servers, a restart of it, a lapsed lease. */
 export const TRIES = 4;
 
-/** Resolves when this process may read the queue (the bus is there, and the lease is held); throws {@link BusAway} where that takes too long. */
-export async function untilServing(desk: Desk): Promise<void> {
-  for (const end = performance.now() + PATIENCE; !(desk.bus.present && desk.options.holdsLease()); await sleep(PAUSE)) {
+/**
+ * Resolves when this process may read the queue (the bus is there, and the lease is held) and is `ready` otherwise; throws
+ * {@link BusAway} where that takes too long.
+ */
+export async function untilServing(desk: Desk, ready: () => boolean = () => true): Promise<void> {
+  const serves = (): boolean => desk.bus.present && desk.options.holdsLease() && ready();
+  for (const end = performance.now() + PATIENCE; !serves(); await sleep(PAUSE)) {
     if (performance.now() > end)
       throw new BusAway(`queue '${desk.name}' cannot be read: the bus, or the lease on it, is gone`);
   }

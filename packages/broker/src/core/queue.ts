@@ -74,7 +74,7 @@ export class QueueCursor {
       pulling: this.#pulling,
       dealing: this.#dealing,
     };
-    this.#getter = new Getter(this.#desk, this.#turns);
+    this.#getter = new Getter(this.#desk, this.#turns, () => !this.#restarted);
   }
 
   /** Subscriptions in this process. */
@@ -196,6 +196,7 @@ export class QueueCursor {
   away(): void {
     this.#recovery++;
     this.#pulling.away();
+    this.#getter.lapsed();
     this.#settling.away();
   }
 
@@ -207,6 +208,7 @@ export class QueueCursor {
     if (restarted) {
       this.#redelivery.busRestarted();
       this.#restarted = true;
+      this.#getter.lapsed();
     }
     this.#settling.back();
     void this.#recover(++this.#recovery);

@@ -2,6 +2,7 @@
 import { LEADER_KEY } from "@amqp/topology";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { NatsServer } from "../../../topology/test/nats-server.ts";
+import { before } from "./before.ts";
 import { openRig, queueSpec, type Rig } from "./rig.ts";
 
 let server: NatsServer;
@@ -10,21 +11,6 @@ beforeAll(async () => {
   server = await NatsServer.start();
 });
 afterAll(() => server.stop());
-
-/** Calls `before` in front of each call of that method. */
-function before<T extends object>(port: T, method: string, ask: (given: readonly unknown[]) => Promise<void>): T {
-  return new Proxy(port, {
-    get: (target, name) => {
-      const member: unknown = Reflect.get(target, name, target);
-      if (typeof member !== "function") return member;
-      if (name !== method) return member.bind(target);
-      return async (...given: unknown[]) => {
-        await ask(given);
-        return member.apply(target, given) as unknown;
-      };
-    },
-  });
-}
 
 test("a replica that dies while another one takes over, and has passed its queues, is seen to afterwards", async () => {
   const first = await openRig(server.url);
