@@ -15,6 +15,8 @@ import { PATIENCE } from "./patience.ts";
  */
 const LONGEST = PATIENCE;
 const LONGEST_PAUSE = 250;
+/** A look that took longer was an election of the cursor's own, and its new leader has as long to hear of it again. */
+const LONG_LOOK = 1_000;
 
 export class Lag {
   readonly #bus: Bus;
@@ -22,7 +24,10 @@ export class Lag {
   /** The log's end that counts. */
   #until: number | undefined;
   #end = 0;
+  #last = 0;
   #pause = 1;
+  /** When it was last said that the cursor is behind. */
+  #said = 0;
 
   /** `until`: the log's end that counts, where it is known already; else as it is when first asked. */
   constructor(bus: Bus, until?: number, longest: number = LONGEST) {
@@ -38,11 +43,15 @@ export class Lag {
   async isBehind(holdsAny: (until: number | undefined) => Promise<boolean>): Promise<boolean> {
     if (!(await holdsAny(this.#until))) return false;
     const now = performance.now();
-    if (this.#end === 0) this.#end = now + this.#longest;
+    if (this.#end === 0) {
+      this.#end = now + this.#longest;
+      this.#last = this.#end + this.#longest;
+    } else if (now - this.#said > LONG_LOOK) this.#end = Math.min(now + this.#longest, this.#last);
     this.#until ??= await this.#bus.lastSequence();
     if (now >= this.#end) return false;
     await sleep(this.#pause);
     this.#pause = Math.min(this.#pause * 2, LONGEST_PAUSE);
+    this.#said = performance.now();
     return true;
   }
 }

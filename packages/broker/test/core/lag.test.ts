@@ -1,4 +1,5 @@
 // What the log has and a cursor has not heard of: what is waited for, how long, and how it is looked for.
+import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Bus } from "../../src/core/bus.ts";
@@ -47,6 +48,19 @@ describe("a cursor's lag", () => {
       return true;
     });
     expect(looks).toEqual([5]);
+  });
+
+  it("is waited for anew where nobody led the cursor in between", async () => {
+    const { bus } = log(7);
+    const lag = new Lag(bus, undefined, 1_200);
+    expect(await lag.isBehind(async () => true)).toBe(true);
+    // As long as its state was not to be had, longer than it is waited for: an election.
+    await sleep(1_500);
+    expect(await lag.isBehind(async () => true)).toBe(true);
+    expect(await lag.isBehind(async () => true)).toBe(true);
+    // Not for ever.
+    await sleep(1_500);
+    expect(await lag.isBehind(async () => true)).toBe(false);
   });
 
   it("ends where a cursor never hears of what the log has", async () => {
