@@ -15,6 +15,8 @@ import { connect, type NatsConnection } from "@nats-io/transport-node";
 
 const STREAM = "AMQP";
 const BUCKET = "amqp";
+/** The one message that always stands in the log (packages/broker/src/nats/keeper.ts). */
+const KEEPER = "amqp.$keeper";
 
 /** A native client of the bus. */
 export interface Bus {
@@ -22,13 +24,13 @@ export interface Bus {
   readonly stream: JetStreamClient;
   readonly manager: JetStreamManager;
   streamConfig(): Promise<StreamConfig>;
-  /** Messages in the stream. */
+  /** Messages in the stream, without the one that always stands there. */
   messages(): Promise<number>;
   /** The consumer of a queue. */
   consumer(queue: string): Promise<ConsumerConfig>;
   /** The consumer's filters, sorted, in whichever of the two fields they stand. */
   filters(queue: string): Promise<readonly string[]>;
-  /** Names of all consumers. */
+  /** Names of all queues' consumers. */
   consumers(): Promise<readonly string[]>;
   bucket(): Promise<KV>;
   /** The topology's keys that contain this text, sorted. */
@@ -51,14 +53,17 @@ export async function openBus(url: string): Promise<Bus> {
     consumer,
     bucket,
     streamConfig: async () => (await manager.streams.info(STREAM)).config,
-    messages: async () => (await manager.streams.info(STREAM)).state.messages,
+    messages: async () => {
+      const { state } = await manager.streams.info(STREAM, { subjects_filter: KEEPER });
+      return state.messages - (state.subjects?.[KEEPER] ?? 0);
+    },
     filters: async (queue) => {
       const { filter_subject, filter_subjects } = await consumer(queue);
       return [...(filter_subjects ?? (filter_subject === undefined ? [] : [filter_subject]))].sort();
     },
     consumers: async () => {
       const names: string[] = [];
-      for await (const { name } of manager.consumers.list(STREAM)) names.push(name);
+      for await (const { name } of manager.consumers.list(STREAM)) if (!name.startsWith("$")) names.push(name);
       return names.sort(ascending);
     },
     keys: async (containing) => {

@@ -213,7 +213,7 @@ async function withstands(attacks: () => Promise<void>): Promise<void> {
   // The bus stores and hands on what was published under his own subjects, and deliveries under inboxes of the gateway.
   expect(seen.filter((subject) => !/^(amqp\.@acme\.|_INBOX\.)/.test(subject))).toEqual([]);
   const manager = await jetstreamManager(bus);
-  for await (const { name } of manager.consumers.list("AMQP")) expect(name).toMatch(/^(acme|other)@[\w-]+$/);
+  for await (const { name } of manager.consumers.list("AMQP")) expect(name).toMatch(/^(\$keeper|(acme|other)@[\w-]+)$/);
   const bugs = gateway.lines.filter(({ level }) => level === "error" || level === "fatal");
   expect(bugs).toEqual([]);
 }

@@ -33,7 +33,17 @@ export async function openGround(
   const { stream = "AMQP", bucket: bucketName = "amqp", busTimeout = 30_000 } = options;
   const { replicas, maxBytes, domain, unconfirmed } = options;
   const listener = new BusListeners();
-  const kept = { stream, root: ROOT, replicas, maxBytes, domain, unconfirmed, busTimeout, log };
+  const kept = {
+    stream,
+    root: ROOT,
+    replicas,
+    maxBytes,
+    domain,
+    unconfirmed,
+    busTimeout,
+    log,
+    traffic: { seen: false },
+  };
   const bus = await openBus({ publishing, delivering, ...kept, listener });
   const bucket = await openBucket(publishing, { name: bucketName, replicas, domain });
   const peers = (within?: string): NatsPeers => new NatsPeers(publishing, bucketName, within);

@@ -22,6 +22,7 @@ import type { Log } from "../core/log.ts";
 import type { Properties } from "../core/message.ts";
 import { Cursors } from "./cursors.ts";
 import { Elections } from "./elections.ts";
+import { Keeper, type Traffic } from "./keeper.ts";
 import { type Connections, Links, type LinkUse } from "./links.ts";
 import { nextAbove } from "./log-look.ts";
 import { base64Length, HEADER_LIMIT, HEADER_OVERHEAD } from "./props-header.ts";
@@ -55,6 +56,8 @@ export interface BusOptions extends Connections {
   readonly pullExpires?: number;
   /** As the connections' own `inboxPrefix`. */
   readonly inboxPrefix?: string;
+  /** Shared by every bus of a process on one stream. */
+  readonly traffic?: Traffic;
 }
 
 const BUS_TIMEOUT_MS = 30_000;
@@ -87,6 +90,8 @@ export class JetStreamBus implements Bus {
   readonly #cursors: Cursors;
   readonly #room: RoomWatch;
   readonly #elections: Elections;
+  readonly #traffic: Traffic;
+  readonly #keeper: Keeper;
   #lastSequence: Promise<number> | undefined;
 
   /** Use {@link openBus}: this one has not looked at the server yet. */
@@ -140,6 +145,8 @@ export class JetStreamBus implements Bus {
       gone,
     });
     this.#cursors = new Cursors(this.#requests, options, this, () => delivering.isClustered);
+    this.#traffic = options.traffic ?? { seen: false };
+    this.#keeper = new Keeper({ requests: this.#requests, stream, root: options.root, traffic: this.#traffic, log });
     this.#elections = new Elections({
       link: api,
       stream,
@@ -153,10 +160,12 @@ export class JetStreamBus implements Bus {
     const { delivering, stream, root, replicas, maxBytes, log } = this.#options;
     await checkServer(delivering, this.#requests, log);
     await openStream(this.#requests, { stream, root, replicas, maxBytes }, log);
+    await this.#keeper.open();
   }
 
   /** Takes every pull back and stops. What is in flight is not waited for; the connections stay the caller's. */
   async close(): Promise<void> {
+    this.#keeper.close();
     this.#room.close();
     this.#elections.close();
     await this.#pulls.close();
@@ -186,6 +195,7 @@ export class JetStreamBus implements Bus {
   }
 
   publish(subject: string, properties: Properties, body: readonly Uint8Array[], sink: PublishSink, tag: number): void {
+    this.#traffic.seen = true;
     this.#publisher.publish(subject, properties, body, sink, tag);
   }
 
@@ -198,6 +208,7 @@ export class JetStreamBus implements Bus {
   }
 
   settle(token: string, how: Settlement): void {
+    this.#traffic.seen = true;
     this.#settlements.settle(token, how);
   }
 

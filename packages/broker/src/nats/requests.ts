@@ -84,6 +84,25 @@ export class Requests {
     }
   }
 
+  /** Stores an empty message; resolves to its sequence. Throws {@link BusError}; with `timeout` the outcome is unknown. */
+  async publish(subject: string, timeout: number): Promise<number> {
+    const { seq = 0, error } = (await this.#send(subject, "", Date.now() + timeout)).json<
+      ApiReply & { seq?: number }
+    >();
+    if (error === undefined) return seq;
+    const code = error.err_code ?? error.code;
+    throw new BusError(`${subject}: ${error.description ?? "refused"}`, { code, timeout: false });
+  }
+
+  /** Takes the next message of a consumer; undefined where there is none. Throws {@link BusError}. */
+  async next(stream: string, consumer: string, timeout: number): Promise<Msg | undefined> {
+    const subject = this.subject(`CONSUMER.MSG.NEXT.${stream}.${consumer}`);
+    const request = '{"batch":1,"no_wait":true}';
+    // What comes has its own subject, by which the client's shared inbox does not find who asked.
+    const message = await this.#send(subject, request, Date.now() + timeout, { noMux: true });
+    return message.headers === undefined || message.headers.code === 0 ? message : undefined;
+  }
+
   /**
    * Any request on this connection. False where nobody answered within `timeout` milliseconds; throws
    * {@link BusError} for anything else that is amiss.
@@ -110,7 +129,7 @@ export class Requests {
     return reply as T;
   }
 
-  async #send(subject: string, payload: string, deadline: number): Promise<Msg> {
+  async #send(subject: string, payload: string, deadline: number, how: { noMux?: boolean } = {}): Promise<Msg> {
     await this.#untilUp(subject, deadline);
     let wake = (): void => {};
     const lost = new Promise<never>((_, reject) => {
@@ -121,7 +140,7 @@ export class Requests {
       const timeout = Math.max(1, deadline - Date.now());
       // It must not overtake what was published (settlements, above all).
       this.#link.wire.flush();
-      return await Promise.race([this.#link.connection.request(subject, payload, { timeout }), lost]);
+      return await Promise.race([this.#link.connection.request(subject, payload, { ...how, timeout }), lost]);
     } catch (error) {
       throw toBusError(subject, error);
     } finally {

@@ -219,11 +219,12 @@ function show(value: unknown): string {
   return String(value ?? "unset");
 }
 
-function toBootError(what: string, error: unknown): Error {
+/** One line that names the remedy. */
+export function toBootError(what: string, error: unknown): Error {
   if (!(error instanceof BusError)) return error instanceof Error ? error : new Error(String(error));
   if (error.code === 403) {
     return new BootError(
-      `no permission for ${what} on the bus (${error.message}): allow $JS.API.>, $JS.ACK.> and _INBOX.>`,
+      `no permission for ${what} on the bus (${error.message}): allow $JS.API.>, $JS.ACK.>, _INBOX.> and amqp.$keeper`,
     );
   }
   if (error.timeout)

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { NatsServer } from "../../../topology/test/nats-server.ts";
 import type { Broker } from "../../src/core/broker.ts";
 import type { Session } from "../../src/core/verbs.ts";
+import { stored } from "../nats/stored.ts";
 import { drain, exchangeSpec, openRig, publish, queueSpec, type Rig, Taker } from "./rig.ts";
 
 let server: NatsServer;
@@ -28,7 +29,7 @@ afterEach(async () => {
 const soon = async (check: () => unknown): Promise<void> => {
   await expect.poll(check, { timeout: 5000, interval: 20 }).toBeTruthy();
 };
-const kept = async (): Promise<number> => (await rig.bus.logState()).messages;
+const kept = (): Promise<number> => stored(rig.bus);
 
 describe("queues", () => {
   test("a declared queue takes what is published to its name, in order", async () => {

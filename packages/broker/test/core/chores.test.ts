@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { NatsServer } from "../../../topology/test/nats-server.ts";
 import type { Bus, CursorSpec, CursorState } from "../../src/core/bus.ts";
+import { stored } from "../nats/stored.ts";
 import { drain, exchangeSpec, openRig, publish, queueSpec } from "./rig.ts";
 
 let server: NatsServer;
@@ -39,7 +40,7 @@ test("a cursor whose narrowing failed is narrowed later", async () => {
   await expect.poll(filters, { timeout: 5000 }).toEqual(["amqp._.q"]);
   await publish(broker, "x", "k", "nobody's");
   expect(await drain(broker, session, "q")).toEqual([]);
-  await expect.poll(async () => (await bus.logState()).messages).toBe(0);
+  await expect.poll(() => stored(bus)).toBe(0);
   await broker.deleteQueue(session, "q", { ifUnused: false, ifEmpty: false });
   await close();
 });

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { NatsServer } from "../../../topology/test/nats-server.ts";
 import type { Broker } from "../../src/core/broker.ts";
 import type { Session } from "../../src/core/verbs.ts";
+import { stored } from "../nats/stored.ts";
 import { drain, exchangeSpec, openRig, publish, queueSpec, type Rig, Taker } from "./rig.ts";
 
 let server: NatsServer;
@@ -206,7 +207,7 @@ describe("a replica dies", () => {
     expect(mine.deliveries).toHaveLength(2);
     expect(third.deliveries.map(({ body }) => Buffer.from(body).toString())).toEqual(["2", "3"]);
     for (const delivery of [...mine.deliveries, ...third.deliveries]) delivery.settle("complete");
-    await soon(async () => (await rigs[0]?.bus.logState())?.messages === 0);
+    await soon(async () => rigs[0] !== undefined && (await stored(rigs[0].bus)) === 0);
   }, 40_000);
 });
 

@@ -7,6 +7,7 @@ import { describe, type ExpectStatic, test, vi } from "vitest";
 import { NatsServer } from "../../../topology/test/nats-server.ts";
 import type { Broker } from "../../src/core/broker.ts";
 import type { Session } from "../../src/core/verbs.ts";
+import { stored } from "../nats/stored.ts";
 import { Mortality } from "./mortal.ts";
 import { drain, exchangeSpec, openRig, publish, queueSpec, type Rig } from "./rig.ts";
 import { eventually, NAMES, whole } from "./whole.ts";
@@ -203,7 +204,7 @@ async function dying(
     expect(performance.now() - since).toBeLessThan(STALL);
     await whole(server.url, heir, expect);
     await after(broker, own, expect);
-    await eventually(expect, async () => (await bus.logState()).messages, 0);
+    await eventually(expect, () => stored(bus), 0);
     await whole(server.url, heir, expect);
     for (const name of NAMES.queues) await broker.deleteQueue(own, name, unused);
     for (const name of NAMES.exchanges) await broker.deleteExchange(name, { ifUnused: false });
@@ -237,7 +238,7 @@ async function cutOff({ before, change, again, after }: Change, writes: number, 
     for (const { broker } of rigs) expect(await broker.checkExchange("none")).toMatchObject({ code: 404 });
     await whole(server.url, rigs[1] as Rig, expect);
     await after(leader, session, expect);
-    await eventually(expect, async () => (await rigs[1]?.bus.logState())?.messages, 0);
+    await eventually(expect, async () => (rigs[1] === undefined ? undefined : await stored(rigs[1].bus)), 0);
     await whole(server.url, rigs[1] as Rig, expect);
   } finally {
     for (const rig of rigs) await rig.close();

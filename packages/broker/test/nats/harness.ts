@@ -230,9 +230,9 @@ export function sleep(milliseconds: number): Promise<void> {
 }
 
 /** Waits until it is true, at most so long. */
-export async function until(condition: () => boolean, milliseconds = 10_000): Promise<void> {
+export async function until(condition: () => boolean | Promise<boolean>, milliseconds = 10_000): Promise<void> {
   const end = Date.now() + milliseconds;
-  while (!condition()) {
+  while (!(await condition())) {
     if (Date.now() > end) throw new Error(`not within ${milliseconds} ms: ${condition}`);
     await sleep(5);
   }

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { bytes, fill, NatsServer, NONE, type Opened, Outcomes, open, Pulled, sleep, text, until } from "./harness.ts";
+import { stored } from "./stored.ts";
 
 const MIB = 1024 * 1024;
 
@@ -150,7 +151,7 @@ describe("publishes", () => {
     for (let tag = firstHeld; tag < next; tag++) expect(outcomes.of.get(tag)).toBe("stored");
     expect(outcomes.count("refused")).toBe(0);
     // Stored means stored, and the order is the order of the calls.
-    const total = (await bus.logState()).messages;
+    const total = await stored(bus);
     const read = await readAll("kill", total);
     expect(read).toEqual([...read].sort((a, b) => a - b));
     expect(new Set(read).size).toBe(read.length);
