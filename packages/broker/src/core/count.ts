@@ -120,7 +120,9 @@ async function countPending(
 
 async function within(bus: Bus, filters: readonly string[], above: number, until: number | undefined): Promise<number> {
   const all = await bus.count(filters, above);
-  return all === 0 || until === undefined ? all : all - (await bus.count(filters, until));
+  if (all === 0 || until === undefined) return all;
+  // Of a cluster's servers the one that counts first may have heard of less than the second.
+  return Math.max(0, all - (await bus.count(filters, until)));
 }
 
 function isSame(a: readonly string[], b: readonly string[]): boolean {
