@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import type { Target } from "./targets.ts";
 
 const SOURCE = fileURLToPath(new URL("amqpload.c", import.meta.url));
-/** Seconds after which a sample has failed. */
+/** Seconds. */
 const LIMIT = 120;
 
 /** What one run of amqpload says. */
@@ -48,12 +48,12 @@ export class Amqpload {
     throw new Error("the load generator needs a C compiler (cc, gcc or clang): install one, e.g. apt-get install gcc");
   }
 
-  /** One sample; each call of a list before the last prepares it. */
-  async run(calls: string | readonly string[], target: Target): Promise<Sample> {
+  /** One sample; each call of a list before the last prepares it. `limit`: seconds after which each has failed. */
+  async run(calls: string | readonly string[], target: Target, limit: number = LIMIT): Promise<Sample> {
     let line = "";
     for (const call of [calls].flat()) {
       const args = [...call.split(" "), "-p", `${target.port}`, "-i", target.pids().slice(0, 8).join(",")];
-      line = await this.#start([...args, "-L", `${LIMIT}`]);
+      line = await this.#start([...args, "-L", `${limit}`]);
     }
     const said = JSON.parse(line) as Record<string, number> & { confirm_us?: { p50: number } };
     const processes = Object.keys(said).filter((key) => /^pid\d$/.test(key));

@@ -22,6 +22,9 @@ interface Step {
 /** Messages of a step: enough that starting counts little, and few enough for the slowest one. */
 const MESSAGES = 20_000;
 
+/** Seconds. */
+const DECLARING = 900;
+
 /** What grows, and what is run at each size, on a gateway of its own. */
 interface Steps {
   readonly sizes: readonly number[];
@@ -36,8 +39,8 @@ interface Steps {
 async function step(load: Amqpload, target: Target, steps: Steps, at: number): Promise<Step> {
   const first = steps.first?.(at);
   if (first !== undefined) await load.run(first, target);
-  // Once to warm up: the code that a step is the first to run, and what it declares.
-  await load.run(steps.load(at), target);
+  // Once to warm up: the code that a step is the first to run, and what it declares, ten thousand bindings one by one.
+  await load.run(steps.load(at), target, DECLARING);
   const { perSecond, micros } = await load.run(steps.load(at), target);
   return { at, perSecond, micros, mib: residentKib(target.pids()[0] ?? 0) / 1024 };
 }
@@ -118,7 +121,8 @@ export const GROWTHS: readonly Growth[] = [
     {
       sizes: [1, 10, 100, 1_000, 5_000],
       first: (n) => (n === 1 ? undefined : `-m declare -x -n ${n - 1} -q idle -t 0`),
-      load: () => "-m flow -d -w 1000 -f 100 -s 1024 -n 10000",
+      // Beside thousands an ack is milliseconds of the bus's, and what it has not come to holds the next run up.
+      load: (n) => `-m flow -d -w ${n > 1_000 ? 100 : 1_000} -f 100 -s 1024 -n ${n > 1_000 ? 1_000 : 10_000}`,
     },
     costAndMemory("One busy queue among idle ones, 1 KiB", "queues"),
   ),
