@@ -36,6 +36,7 @@ export async function openGround(
   const kept = {
     stream,
     root: ROOT,
+    bucket: bucketName,
     replicas,
     maxBytes,
     domain,

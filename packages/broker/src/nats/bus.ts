@@ -39,6 +39,8 @@ export interface BusOptions extends Connections {
   readonly stream: string;
   /** First word of every subject: `amqp`. */
   readonly root: string;
+  /** The topology's, `amqp` by default. */
+  readonly bucket?: string;
   /** Undefined: 1 for a new stream; an existing one keeps its own. */
   readonly replicas?: number | undefined;
   readonly maxBytes?: number | undefined;

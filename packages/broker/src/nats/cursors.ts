@@ -72,11 +72,11 @@ export class Cursors {
 
   constructor(
     requests: Requests,
-    { stream, root }: { readonly stream: string; readonly root: string },
+    { stream, bucket = "amqp" }: { readonly stream: string; readonly bucket?: string },
     bus: CollectingBus,
     isClustered: () => boolean,
   ) {
-    this.#interest = new Interest({ requests, stream, root });
+    this.#interest = new Interest({ requests, stream, bucket });
     this.#isClustered = isClustered;
     this.#requests = requests;
     this.#stream = stream;

@@ -8,7 +8,10 @@
  * seconds behind, and it may be the one who leads the log, or who will (measured: confirmed and gone).
  *
  * A server that takes part in a cursor's Raft group has created the cursor, and applied every change before. So a creation
- * is watched by the new cursor itself, and a change by another one, made after it for nothing else.
+ * is watched by the new cursor itself, and a change by another one, made after it for nothing else. That one is made on the
+ * bucket's stream: the end of any consumer of the log makes each server look for messages that nobody wants any more, and
+ * those that do not lead the consumers take too many for such (measured: whole stretches of a queue gone). On a cluster of more
+ * servers than copies it does not see those that keep the log and not the bucket.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Fence } from "@amqp/topology";
@@ -39,6 +42,10 @@ export interface Grouped {
   };
 }
 
+interface StreamInfo {
+  readonly config: { readonly num_replicas: number };
+}
+
 /** As a group's leader sees it. */
 interface Member {
   readonly name: string;
@@ -50,8 +57,8 @@ interface Member {
 export interface InterestOptions {
   readonly requests: Requests;
   readonly stream: string;
-  /** The first word of the log's subjects. */
-  readonly root: string;
+  /** The bucket of the topology. */
+  readonly bucket: string;
 }
 
 export class Interest {
@@ -72,25 +79,29 @@ export class Interest {
 
   /** As {@link known}, of this cursor's creation. `info`: what it was answered with. */
   async created(cursor: string, info: Grouped): Promise<void> {
-    await this.#everywhere(cursor, info, Date.now() + PATIENCE);
+    await this.#everywhere(this.#options.stream, cursor, info, Date.now() + PATIENCE);
   }
 
   async #probe(): Promise<void> {
-    const { requests, stream, root } = this.#options;
+    const { requests, bucket } = this.#options;
+    const stream = `KV_${bucket}`;
+    // By itself a consumer that is not durable would be kept once.
+    const { config: kept } = await requests.read<StreamInfo>(`STREAM.INFO.${stream}`);
     for (const end = Date.now() + PATIENCE; ; ) {
       const name = `${PROBE}-${nuid.next()}`;
       const config = {
         name,
-        filter_subject: `${root}.${PROBE}`,
+        filter_subject: `$KV.${bucket}.${PROBE}`,
         deliver_policy: "new",
         ack_policy: "none",
+        num_replicas: kept.num_replicas,
         mem_storage: true,
         inactive_threshold: IDLE,
       };
       // The very same again changes nothing, so it is as safe to ask twice as a read.
       const request = { stream_name: stream, config, action: "create" };
       const info = await requests.read<Grouped>(`CONSUMER.CREATE.${stream}.${name}`, request, end - Date.now());
-      const isDone = await this.#everywhere(name, info, end);
+      const isDone = await this.#everywhere(stream, name, info, end);
       // Nobody needs to wait for that; one that stays goes by itself.
       void requests.write(`CONSUMER.DELETE.${stream}.${name}`).catch(() => undefined);
       if (isDone) return;
@@ -98,8 +109,8 @@ export class Interest {
   }
 
   /** False: the cursor is gone. */
-  async #everywhere(cursor: string, created: Grouped, end: number): Promise<boolean> {
-    const { requests, stream } = this.#options;
+  async #everywhere(stream: string, cursor: string, created: Grouped, end: number): Promise<boolean> {
+    const { requests } = this.#options;
     const began = performance.now();
     let info = created;
     for (let pause = 1; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
