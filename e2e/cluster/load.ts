@@ -65,8 +65,6 @@ export class Load {
   readonly #connections: ChannelModel[] = [];
   readonly #work: Promise<void>[] = [];
   #published = 0;
-  /** How often a queue was declared, bound, unbound and deleted. */
-  rounds = 0;
   #stopping = false;
   #killed = Number.NEGATIVE_INFINITY;
   #pinged: (() => void) | undefined;
@@ -235,7 +233,6 @@ export class Load {
     for (let round = 0; !this.#stopping; round++) {
       try {
         await this.#changeOnce(channel, exchange, round);
-        this.rounds++;
       } catch (error) {
         this.seen.faults.push(`round ${round}: ${error instanceof Error ? error.message : error}`);
         connection = await this.#connect();

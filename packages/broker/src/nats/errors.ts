@@ -9,6 +9,8 @@ import type { BusErrorShape } from "../core/bus.ts";
 
 /** JetStream's `err_code` values (and statuses) that change what is done. */
 export const Code = {
+  /** The server refused the publish or the subscription itself. */
+  forbidden: 403,
   /** No server answered for that subject: JetStream is off, or the asset has no leader. */
   noResponders: 503,
   accountResources: 10002,

@@ -12,14 +12,13 @@
  */
 import type { Log } from "../core/log.ts";
 import { type AckFacts, readAckSubject } from "./ack-subject.ts";
-import { BusError } from "./errors.ts";
+import { BusError, Code } from "./errors.ts";
 import type { Requests } from "./requests.ts";
 import { toBootError } from "./stream.ts";
 
 const SECOND = 1_000_000_000;
 /** No AMQP name holds a `$`: no queue is called so, and no client can publish there. */
 const KEEPER = "$keeper";
-const FORBIDDEN = 403;
 const EVERY_MS = 1_000;
 const TIMEOUT_MS = 2_500;
 
@@ -55,7 +54,7 @@ export class Keeper {
       await this.#renew(true);
     } catch (error) {
       // A log without room is not empty.
-      const isRefused = error instanceof BusError && !error.timeout && error.code !== FORBIDDEN;
+      const isRefused = error instanceof BusError && !error.timeout && error.code !== Code.forbidden;
       if (!isRefused) throw toBootError(this.#subject, error);
     }
     // In a cluster its leader may not have known the cursor yet, and kept nothing.

@@ -86,12 +86,7 @@ export class Requests {
 
   /** Stores an empty message; resolves to its sequence. Throws {@link BusError}; with `timeout` the outcome is unknown. */
   async publish(subject: string, timeout: number): Promise<number> {
-    const { seq = 0, error } = (await this.#send(subject, "", Date.now() + timeout)).json<
-      ApiReply & { seq?: number }
-    >();
-    if (error === undefined) return seq;
-    const code = error.err_code ?? error.code;
-    throw new BusError(`${subject}: ${error.description ?? "refused"}`, { code, timeout: false });
+    return readReply<{ seq: number }>(subject, await this.#send(subject, "", Date.now() + timeout)).seq;
   }
 
   /** Takes the next message of a consumer; undefined where there is none. Throws {@link BusError}. */
@@ -119,14 +114,7 @@ export class Requests {
 
   async #once<T>(verb: string, body: object | undefined, deadline: number): Promise<T> {
     const message = await this.#send(this.subject(verb), body === undefined ? "" : JSON.stringify(body), deadline);
-    const reply = message.json<ApiReply>();
-    if (reply.error !== undefined) {
-      throw new BusError(`${verb}: ${reply.error.description ?? "refused"}`, {
-        code: reply.error.err_code ?? reply.error.code,
-        timeout: false,
-      });
-    }
-    return reply as T;
+    return readReply<T>(verb, message);
   }
 
   async #send(subject: string, payload: string, deadline: number, how: { noMux?: boolean } = {}): Promise<Msg> {
@@ -167,6 +155,16 @@ export class Requests {
   }
 }
 
+/** Throws {@link BusError} where it is a refusal of `what`. */
+function readReply<T>(what: string, message: Msg): T {
+  const reply = message.json<T & ApiReply>();
+  if (reply.error === undefined) return reply;
+  throw new BusError(`${what}: ${reply.error.description ?? "refused"}`, {
+    code: reply.error.err_code ?? reply.error.code,
+    timeout: false,
+  });
+}
+
 /** Nothing happened and it may work in a moment. */
 function isTransient(code: number): boolean {
   return code === Code.noResponders || code === Code.clusterNotAvailable || code === Code.clusterNoLeader;
@@ -179,7 +177,7 @@ function toBusError(subject: string, error: unknown): BusError {
     return new BusError(`${subject}: nobody answers`, { code: Code.noResponders, timeout: false, cause: error });
   }
   if (isPermission(error) || isPermission(cause)) {
-    return new BusError(`${subject}: no permission`, { code: 403, timeout: false, cause: error });
+    return new BusError(`${subject}: no permission`, { code: Code.forbidden, timeout: false, cause: error });
   }
   return new BusError(`${subject}: no answer in time`, { code: 0, timeout: true, cause: error });
 }

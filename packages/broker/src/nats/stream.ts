@@ -222,7 +222,7 @@ function show(value: unknown): string {
 /** One line that names the remedy. */
 export function toBootError(what: string, error: unknown): Error {
   if (!(error instanceof BusError)) return error instanceof Error ? error : new Error(String(error));
-  if (error.code === 403) {
+  if (error.code === Code.forbidden) {
     return new BootError(
       `no permission for ${what} on the bus (${error.message}): allow $JS.API.>, $JS.ACK.>, _INBOX.> and amqp.$keeper`,
     );

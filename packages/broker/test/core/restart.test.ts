@@ -52,16 +52,16 @@ async function getAll(broker: Broker, session: Session): Promise<Delivery[]> {
 
 const unflagged = (all: readonly Delivery[]): number => all.filter(({ redelivered }) => !redelivered).length;
 
-test("basic.get where others had delivered waits until it is known what", async () => {
-  const [other, session] = await deliverAndCrash(true);
-  const got = await getAll(other, session);
-  expect(got.length).toBeGreaterThan(0);
-  expect(unflagged(got)).toBe(0);
-}, 30_000);
-
-test("so does whoever touches a queue for the first time only then", async () => {
-  const [other, session] = await deliverAndCrash(false);
-  const got = await getAll(other, session);
-  expect(got.length).toBeGreaterThan(0);
-  expect(unflagged(got)).toBe(0);
-}, 30_000);
+test.each([
+  ["basic.get where others had delivered waits until it is known what", true],
+  ["so does whoever touches a queue for the first time only then", false],
+])(
+  "%s",
+  async (_, touched) => {
+    const [other, session] = await deliverAndCrash(touched);
+    const got = await getAll(other, session);
+    expect(got.length).toBeGreaterThan(0);
+    expect(unflagged(got)).toBe(0);
+  },
+  30_000,
+);
