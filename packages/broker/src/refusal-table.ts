@@ -258,6 +258,11 @@ export const REFUSALS = {
     scope: "connection",
     text: "broker forced connection closure with reason '{text:150}'",
   },
+  "stood-still": {
+    code: 320,
+    scope: "connection",
+    text: "this replica stood still for longer than its lease, and what it had for you may be others' by now; connect again",
+  },
   silent: {
     code: 320,
     scope: "connection",

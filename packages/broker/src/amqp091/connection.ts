@@ -24,7 +24,7 @@ import { Handshake } from "./handshake.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { Identity } from "./identity.ts";
 import type { Limits } from "./limits.ts";
-import { Outbox } from "./outbox.ts";
+import { Outbox, type OutboxOwner } from "./outbox.ts";
 import { Pressure } from "./pressure.ts";
 import { Quota } from "./quota.ts";
 import { Reception } from "./reception.ts";
@@ -42,7 +42,7 @@ export type ConnectionState =
   | "closing"
   | "closed";
 
-export class Connection implements TransportListener, Counted {
+export class Connection implements TransportListener, Counted, OutboxOwner {
   readonly id: string;
   readonly origin: string;
   readonly connections: Connections;
@@ -78,7 +78,7 @@ export class Connection implements TransportListener, Counted {
     this.#log = connections.log;
     this.#transport = transport;
     this.tuning = this.limits;
-    this.outbox = new Outbox(transport, this.limits);
+    this.outbox = new Outbox(transport, this.limits, this);
     this.identity = new Identity(this);
     this.quota = new Quota(this.limits, () => this.identity.verbs);
     this.#gate = new Gate(transport);
@@ -118,6 +118,16 @@ export class Connection implements TransportListener, Counted {
     if (error !== undefined) this.#reason = `the socket failed: ${error.message}`;
     void this.end();
     if (this.state !== "closed") this.#closeTransport("destroy");
+  }
+
+  /** OutboxOwner. */
+  get mayDeliver(): boolean {
+    return this.session === undefined || this.identity.verbs.holdsLease;
+  }
+
+  /** OutboxOwner: its tags are used up, so the client starts anew; what it held is requeued as of any lost connection. */
+  voided(): void {
+    this.refuse(refuse("stood-still"));
   }
 
   info(fields: object, text: string): void {

@@ -2,11 +2,13 @@
  * The way out of a connection: one slab and one write a turn of the loop (design §8).
  *
  * Responsibilities: every octet that a connection sends goes through here, in the order of the calls; the octets of a
- * turn leave together; it knows how much is unsent, and grants the socket's credit.
+ * turn leave together, unless deliveries among them are this process's no more; it knows how much is unsent, and grants
+ * the socket's credit.
  * Used by: connection, channel, consumer, confirms. Separate because the moment of writing is decided in one place.
  */
 import {
   type BodyPieces,
+  type ByteSink,
   checkProperties,
   type FieldsInput,
   type MethodName,
@@ -16,27 +18,43 @@ import {
 } from "@amqp/codec";
 import type { Credit } from "../core/credit.ts";
 import type { Delivery } from "../core/message.ts";
+import { Standing } from "../standing.ts";
 import type { Limits } from "./limits.ts";
 import { SocketCredit } from "./socket-credit.ts";
 import type { Transport } from "./transport.ts";
 
 /** Octets gathered in one turn that leave before its end: they need not pile up until then. */
 const EARLY = 256 * 1024;
+const NOWHERE: ByteSink = { write: () => true, cork() {}, uncork() {} };
+
+/** Asked by the outbox about the deliveries in it. */
+export interface OutboxOwner {
+  /** In this turn: may what was handed out be delivered still? */
+  readonly mayDeliver: boolean;
+  /** What waited, deliveries among it, was dropped: it may be others' by now. The connection cannot go on. */
+  voided(): void;
+}
 
 export class Outbox {
   readonly #writer: Writer = new Writer();
   readonly #transport: Transport;
   readonly #socket: SocketCredit;
   readonly #unsentMax: number;
+  readonly #owner: OutboxOwner;
+  readonly #standing: Standing;
   #scheduled: boolean = false;
   #closed: boolean = false;
+  /** Deliveries are among what waits. */
+  #delivers: boolean = false;
   /** Octets of a whole frame, as negotiated. */
   frameMax = 0;
   /** Rises with every write to the transport: heartbeats are due only where it stands still. */
   writes = 0;
 
-  constructor(transport: Transport, limits: Limits) {
+  constructor(transport: Transport, limits: Limits, owner: OutboxOwner) {
     this.#transport = transport;
+    this.#owner = owner;
+    this.#standing = new Standing(() => owner.mayDeliver);
     this.#socket = new SocketCredit(limits.unsentDeliveries);
     this.#unsentMax = limits.unsent;
   }
@@ -66,6 +84,7 @@ export class Outbox {
     if (this.#closed) return;
     const { redelivered, exchange, routingKey, body } = delivery;
     const properties = sound(delivery.properties);
+    this.#delivers = true;
     this.#writer.deliver(channel, consumerTag, tag, redelivered, exchange, routingKey, properties, body, this.frameMax);
     this.#socket.delivered(this.unsent);
     this.#schedule();
@@ -75,6 +94,7 @@ export class Outbox {
     if (this.#closed) return;
     const { redelivered, exchange, routingKey, body } = delivery;
     const properties = sound(delivery.properties);
+    this.#delivers = true;
     this.#writer.getOk(channel, tag, redelivered, exchange, routingKey, messages, properties, body, this.frameMax);
     this.#schedule();
   }
@@ -119,6 +139,13 @@ export class Outbox {
   /** Hands over what waits, now. */
   flush(): void {
     if (this.#closed || this.#writer.bytesPending === 0) return;
+    const mayLeave = !this.#delivers || this.#standing.stands;
+    this.#delivers = false;
+    if (!mayLeave) {
+      this.#writer.flush(NOWHERE);
+      this.#owner.voided();
+      return;
+    }
     this.writes++;
     this.#writer.flush(this.#transport);
     this.#socket.moved(this.unsent);
@@ -136,6 +163,7 @@ export class Outbox {
       return;
     }
     this.#scheduled = true;
+    this.#standing.begin();
     setImmediate(() => {
       this.#scheduled = false;
       this.flush();

@@ -128,6 +128,10 @@ export class PermittedVerbs implements Verbs {
     return this.#verbs.isCurrent;
   }
 
+  get holdsLease(): boolean {
+    return this.#verbs.holdsLease;
+  }
+
   routable(route: Route): boolean {
     return this.#verbs.routable(route);
   }

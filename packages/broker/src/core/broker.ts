@@ -144,6 +144,10 @@ export class Broker implements Verbs {
     return this.#replica.acts || !this.#replica.core.bus.present;
   }
 
+  get holdsLease(): boolean {
+    return this.#replica.acts;
+  }
+
   routable(route: Route): boolean {
     return this.#replica.core.topology.routes(route.exchange, route.routingKey, route.subject);
   }

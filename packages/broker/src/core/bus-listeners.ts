@@ -54,6 +54,11 @@ export class BusListeners implements BusListener {
     for (const listener of this.#listeners) listener.room();
   }
 
+  stands(): boolean {
+    for (const listener of this.#listeners) if (listener.stands?.() === false) return false;
+    return true;
+  }
+
   stalled(stalled: boolean): void {
     this.#isStalled = stalled;
     for (const listener of this.#listeners) listener.stalled?.(stalled);

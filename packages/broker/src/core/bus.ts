@@ -110,6 +110,8 @@ export interface BusListener {
   stalled?(stalled: boolean): void;
   /** In a cluster: another server leads that queue's cursor, and may not know what the last one was told at its end. */
   moved?(queue: string): void;
+  /** Asked in the turn in which settlements leave: may they, if they were said a while ago? */
+  stands?(): boolean;
 }
 
 export interface LogState {

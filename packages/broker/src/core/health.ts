@@ -16,6 +16,8 @@ export interface HealthListener {
   away(): void;
   back(restarted: boolean): void;
   moved(queue: string): void;
+  /** In this turn: may it deliver and settle? */
+  acts(): boolean;
 }
 
 /** Why nobody can be served, and what clients are told when it lasts. */
@@ -77,6 +79,10 @@ export class Health implements BusListener {
 
   moved(queue: string): void {
     this.#listener?.moved(queue);
+  }
+
+  stands(): boolean {
+    return this.#listener?.acts() ?? true;
   }
 
   /** This replica holds no presence lease: nothing may be delivered or settled until {@link present}. */

@@ -136,6 +136,7 @@ export class Replica {
         cursors.back(restarted);
       },
       moved: (queue) => cursors.present(queue)?.moved(),
+      acts: () => this.acts,
     });
   }
 

@@ -127,6 +127,8 @@ export interface Verbs {
    * Not so while its lease lapsed, since nobody waits for it: then a `true` of {@link routable} is provisional too.
    */
   readonly isCurrent: boolean;
+  /** By this process's own clock, in this turn: may what was handed out be delivered, and what it took be settled? */
+  readonly holdsLease: boolean;
   /** Does any queue take it? A `false` is provisional as above. */
   routable(route: Route): boolean;
   /** Catches up with the topology as it was when called. All calls of one turn share one. */

@@ -100,8 +100,7 @@ export class JetStreamBus implements Bus {
   constructor(options: BusOptions) {
     this.#options = options;
     const { stream, log, listener } = options;
-    const timeout = options.busTimeout ?? BUS_TIMEOUT_MS;
-    const inboxPrefix = options.inboxPrefix ?? "_INBOX";
+    const { busTimeout: timeout = BUS_TIMEOUT_MS, inboxPrefix = "_INBOX" } = options;
     const toldOfLinks = {
       away: () => listener.away(),
       back: (restarted: boolean) => listener.back(restarted),
@@ -111,6 +110,7 @@ export class JetStreamBus implements Bus {
     };
     this.#links = new Links(options, toldOfLinks, log);
     const { publishing, delivering, api } = this.#links;
+    delivering.wire.stands = () => listener.stands?.() ?? true;
     const requesting = {
       domain: options.domain,
       writeTimeout: options.writeTimeout ?? WRITE_TIMEOUT_MS,

@@ -11,6 +11,7 @@ import type { FrameHandler } from "./splitter.ts";
 import type { Outgoing, Wire, WireSubscription } from "./wire.ts";
 
 export class ClientWire implements Wire {
+  stands: () => boolean = () => true;
   readonly #connection: NatsConnection;
 
   constructor(connection: NatsConnection) {

@@ -9,6 +9,7 @@
 import { Buffer } from "node:buffer";
 import { Slab } from "@amqp/codec";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { Standing } from "../standing.ts";
 import type { ClientParser, ClientProtocol } from "./seams.ts";
 import { type FrameHandler, Splitter, type SplitterListener } from "./splitter.ts";
 import type { Outgoing, Wire, WireSubscription } from "./wire.ts";
@@ -28,9 +29,11 @@ const WHITESPACE = /[ \n\r\t]/;
 const NOWHERE = { write: (): boolean => true, cork(): void {}, uncork(): void {} };
 
 export class HandWire implements Wire, SplitterListener {
+  stands: () => boolean = () => true;
   readonly #connection: NatsConnection;
   readonly #protocol: ClientProtocol;
   readonly #slab: Slab = new Slab();
+  readonly #standing: Standing = new Standing(() => this.stands());
   readonly #handlers: Map<number, FrameHandler> = new Map<number, FrameHandler>();
   /** `HPUB <subject> <inbox>`, by subject. */
   readonly #lines: Map<string, Buffer> = new Map<string, Buffer>();
@@ -116,6 +119,12 @@ export class HandWire implements Wire, SplitterListener {
 
   flush(): void {
     if (this.#slab.bytesPending === 0) return;
+    if (!this.#standing.stands) {
+      this.#slab.flush(NOWHERE);
+      // What else was in it is asked again after this, as of any connection that was lost.
+      void this.#connection.reconnect().catch(() => undefined);
+      return;
+    }
     const { connected, transport } = this.#protocol;
     // Without a connection it is dropped, as the client drops what it has when it dials again.
     const socket = connected && transport.socket?.writable === true ? transport.socket : NOWHERE;
@@ -187,6 +196,7 @@ export class HandWire implements Wire, SplitterListener {
     if (this.#slab.bytesPending > EARLY) this.flush();
     if (this.#scheduled) return;
     this.#scheduled = true;
+    this.#standing.begin();
     setImmediate(() => {
       this.#scheduled = false;
       this.flush();

@@ -28,6 +28,11 @@ export interface WireSubscription {
 }
 
 export interface Wire {
+  /**
+   * Asked where what is published in a turn leaves late: may it still? Where it may not it is dropped, and the connection
+   * made anew. The client's own calls are not asked about: they leave by themselves.
+   */
+  stands: () => boolean;
   /** `failed` is told where the server does not permit it. */
   subscribe(subject: string, handler: FrameHandler, failed: (error: Error) => void): WireSubscription;
   /** An empty `reply` is none. */

@@ -31,6 +31,7 @@ export function quietVerbs(): Verbs {
   const noQueue = async (_: unknown, queue: string) => refuse("no-queue", { queue });
   return {
     isCurrent: true,
+    holdsLease: true,
     openSession: () => ({ id: "s" }),
     closeSession: async () => undefined,
     declareExchange: async () => undefined,

@@ -9,6 +9,7 @@ import { HandWire } from "../../src/nats/hand-wire.ts";
 import { Splitter } from "../../src/nats/splitter.ts";
 import { readHeader, readStatus } from "../../src/nats/status.ts";
 import { type Wire, wireOf } from "../../src/nats/wire.ts";
+import { standStill } from "../still.ts";
 import { NatsServer, sleep, until } from "./harness.ts";
 
 interface Seen {
@@ -218,6 +219,37 @@ describe("both wires", () => {
     await connection.flush();
     await connection.close();
     expect(() => wire.publish("a", "", Buffer.from("x"))).toThrow();
+  });
+
+  it("sends nothing of a turn in which the process stood still, unless what it decided stands, and goes on anew", async () => {
+    const { connection, wire } = await start(wireOf);
+    const seen: string[] = [];
+    wire.subscribe(
+      "there",
+      ({ body }) => seen.push(Buffer.from(body).toString()),
+      () => {},
+    );
+    const stands = [true, true, false];
+    wire.stands = () => stands.shift() ?? true;
+    for (const [still, text] of [
+      [300, "held"],
+      [20, "quick"],
+      [300, "held again"],
+    ] as const) {
+      wire.publish("there", "", Buffer.from(text));
+      standStill(still);
+      await until(() => seen.includes(text), 5_000);
+    }
+    const back = (async () => {
+      for await (const { type } of connection.status()) if (type === "reconnect") return;
+    })();
+    wire.publish("there", "", Buffer.from("void"));
+    standStill(300);
+    await back;
+    wire.publish("there", "", Buffer.from("anew"));
+    await until(() => seen.includes("anew"), 5_000);
+    expect(seen).toEqual(["held", "quick", "held again", "anew"]);
+    expect(stands).toEqual([]);
   });
 
   it("keeps the order with what the client itself sends, and lives on through a restart of the server", async () => {
