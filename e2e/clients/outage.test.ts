@@ -1,5 +1,7 @@
 // A bus that goes away under our gateway and comes back: clients wait, or are told, and nothing confirmed is lost.
 // It starts a gateway and a nats-server of its own; a reference broker has no part in it.
+import { LEADER_KEY, Lease, openBucket } from "@amqp/topology";
+import { connect } from "@nats-io/transport-node";
 import { connect as connectTo } from "amqplib";
 import { afterEach, describe, expect, it } from "vitest";
 import { failToStart, startGateway } from "../harness/gateway.ts";
@@ -53,5 +55,23 @@ describe.runIf(!isReference)("our gateway over a nats-server of its user's", () 
     const { code, lines } = await failToStart({ args: ["--nats-url", nats.url] });
     expect(code).toBe(1);
     expect(lines.some(({ msg }) => msg.includes(`127.0.0.1:${nats.port}`))).toBe(true);
+  }, 60_000);
+
+  it("does not serve where whoever leads never answers, and says in one line who that is", async () => {
+    const nats = await startNats();
+    const connection = await connect({ servers: nats.url });
+    const bucket = await openBucket(connection, { name: "amqp" });
+    const lapsed = (): void => undefined;
+    const lease = await Lease.take(bucket, LEADER_KEY, { replica: "mute" }, { lapsed });
+    const { code, lines } = await failToStart({ args: ["--nats-url", nats.url] });
+    expect(code).toBe(1);
+    const fatal = lines.filter(({ level }) => level === "fatal");
+    expect(fatal).toHaveLength(1);
+    expect(fatal[0]?.msg).toMatch(/replica mute holds the topology leader's lease, and does not answer: see the log/);
+    expect(fatal[0]?.err).toBeUndefined();
+    expect(lines.filter(({ level, msg }) => level === "warn" && msg.includes("connection lost"))).toEqual([]);
+    if (lease !== "conflict") await lease.release();
+    await connection.close();
+    await nats.stop();
   }, 60_000);
 });

@@ -8,6 +8,8 @@ import { type Fault, now } from "./history.ts";
 const LAPSED = "the presence lease lapsed";
 /** Until then it may lapse again, and say no more of it. */
 const REGAINED = "the presence lease is held again";
+/** Of the logs, where a gateway does not come to serve. */
+const LAST_LINES = 60;
 
 /** Gateways by number, on one bus. */
 export class Processes {
@@ -133,7 +135,11 @@ export class Processes {
         return;
       } catch (error) {
         // The bus may be away just then: a boot that fails closed is right (HIP §5), and an orchestrator tries again.
-        if (tries === 5) throw error;
+        if (tries === 5) {
+          // Why it did not may stand in another's log.
+          for (const { gateway, text } of this.logs().slice(-LAST_LINES)) console.error(`gateway ${gateway}: ${text}`);
+          throw error;
+        }
         await sleep(500);
       }
     }

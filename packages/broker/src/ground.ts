@@ -11,7 +11,7 @@ import type { Log } from "./core/log.ts";
 import { type BusOptions, type JetStreamBus, openBus } from "./nats/bus.ts";
 import type { Connections } from "./nats/links.ts";
 import { NatsPeers } from "./nats/peers.ts";
-import type { Place, PlaceOptions } from "./place.ts";
+import { orClose, type Place, type PlaceOptions } from "./place.ts";
 
 export interface Ground {
   /** All of it. */
@@ -46,7 +46,7 @@ export async function openGround(
     traffic: { seen: false },
   };
   const bus = await openBus({ publishing, delivering, ...kept, listener });
-  const bucket = await openBucket(publishing, { name: bucketName, replicas, domain });
+  const bucket = await orClose(openBucket(publishing, { name: bucketName, replicas, domain }), bus);
   const peers = (within?: string): NatsPeers => new NatsPeers(publishing, bucketName, within);
   const place = { root: ROOT, bus, bucket, peers: peers(), log, lost: lose, listener, busTimeout };
   return { place, kept, bucketName, peers };

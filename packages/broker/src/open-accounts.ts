@@ -13,7 +13,16 @@ import { Health } from "./core/health.ts";
 import { openGround } from "./ground.ts";
 import { JetStreamBus } from "./nats/bus.ts";
 import { NatsRights } from "./nats/rights.ts";
-import { type BrokerHandle, handleOf, logOf, losing, openPlace, type Place, type PlaceOptions } from "./place.ts";
+import {
+  type BrokerHandle,
+  handleOf,
+  logOf,
+  losing,
+  openPlace,
+  orClose,
+  type Place,
+  type PlaceOptions,
+} from "./place.ts";
 
 export type { BusLogin, BusPair } from "./auth/nats.ts";
 
@@ -74,7 +83,7 @@ async function openHome(
   const { place, kept, bucketName, peers } = await openGround(options, connections, log, lose);
   const { stream, domain } = kept;
   const { publishing } = connections;
-  const { close } = await openPlace(place);
+  const { close } = await orClose(openPlace(place), place.bus);
 
   const open: Account["open"] = async (pair, lost) => {
     const seatListener = new BusListeners();
@@ -88,16 +97,8 @@ async function openHome(
       denied: (subject) => end(`the bus does not permit this login to write '${subject}' any more`),
     });
     const rights = new NatsRights({ connection: pair.publishing, stream, bucket: bucketName, domain });
-    const seat = await openPlace({
-      ...place,
-      bus: seatBus,
-      peers: peers(),
-      listener: seatListener,
-      follows: true,
-    }).catch(async (error: unknown) => {
-      await seatBus.close();
-      throw error;
-    });
+    const opening = openPlace({ ...place, bus: seatBus, peers: peers(), listener: seatListener, follows: true });
+    const seat = await orClose(opening, seatBus);
     end = (why) => {
       end = () => undefined;
       lost();

@@ -12,7 +12,16 @@ import { Health } from "./core/health.ts";
 import { type Namespace, NamespacedBus } from "./core/namespace.ts";
 import { type Ground, openGround } from "./ground.ts";
 import type { Connections } from "./nats/links.ts";
-import { type BrokerHandle, handleOf, logOf, losing, openPlace, type Place, type PlaceOptions } from "./place.ts";
+import {
+  type BrokerHandle,
+  handleOf,
+  logOf,
+  losing,
+  openPlace,
+  orClose,
+  type Place,
+  type PlaceOptions,
+} from "./place.ts";
 
 export interface OpenOptions extends PlaceOptions {
   /** Carries publishes, the topology and the API. */
@@ -37,7 +46,7 @@ export async function openBroker(options: OpenOptions): Promise<BrokerHandle> {
   const { place, peers } = await openGround(options, options, log, lose);
   const { bus, listener, busTimeout } = place;
   if (tokens === undefined) {
-    const { broker, close } = await openPlace(place);
+    const { broker, close } = await orClose(openPlace(place), bus);
     return handleOf(new AnonymousDoorkeeper(broker), log, lost, async () => {
       await close();
       await bus.close();

@@ -8,11 +8,13 @@
 import { peekProperty } from "@amqp/codec";
 import type { Counters } from "./amqp091/census.ts";
 import { Broker } from "./core/broker.ts";
+import { type BusErrorShape, isBusError } from "./core/bus.ts";
 import type { BusListeners } from "./core/bus-listeners.ts";
 import type { Doorkeeper } from "./core/doorkeeper.ts";
 import { Health } from "./core/health.ts";
 import type { Log } from "./core/log.ts";
 import type { ReplicaOptions } from "./core/replica.ts";
+import { BootError } from "./nats/errors.ts";
 import { type Listening, type ListenOptions, Server } from "./server.ts";
 
 /** How stream and bucket are kept, and how long the bus may be away. */
@@ -69,7 +71,7 @@ export async function openPlace(place: Place): Promise<Placed> {
   const end = (): void => listener.leave(health);
   const broker = await Broker.open({ ...place, health, expirationOf }).catch((error: unknown) => {
     end();
-    throw error;
+    throw isBusError(error) && error.timeout ? toBootError(error) : error;
   });
   return {
     broker,
@@ -79,6 +81,23 @@ export async function openPlace(place: Place): Promise<Placed> {
       end();
     },
   };
+}
+
+/** Where it does not open, what it was to stand on is closed: nothing of it goes on, or is warned of when it ends. */
+export async function orClose<T>(opening: Promise<T>, bus: { close(): Promise<void> }): Promise<T> {
+  try {
+    return await opening;
+  } catch (error) {
+    await bus.close();
+    throw error;
+  }
+}
+
+/** The bus was there a moment ago, when the ground was opened: it went away, or is slower than leases are. */
+function toBootError(error: BusErrorShape): BootError {
+  const what = error instanceof Error ? error.message : "the bus does not answer";
+  const remedy = "see the log of the replica that leads, and whether the bus answers within a second; then start again";
+  return new BootError(`${what}: ${remedy}`, { cause: error });
 }
 
 /** A promise of what cannot be served any more, and who is told of it. */

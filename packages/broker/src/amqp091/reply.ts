@@ -5,6 +5,7 @@
  * the one place where one becomes octets: `NOT_FOUND - no queue 'q' in vhost '/'`, as RabbitMQ spells them.
  */
 import { type CodecError, METHODS, type MethodName, ReplyCode, truncateShortstr } from "@amqp/codec";
+import { isBusError } from "../core/bus.ts";
 import { type Refusal, refuse } from "../refusals.ts";
 
 /** The fields of a channel.close or connection.close. */
@@ -32,7 +33,5 @@ export function codecClosing(error: CodecError): Closing {
 
 /** What was thrown, as a refusal: a bus that did not answer (the shape of core/bus.ts), or else a bug. */
 export function toRefusal(error: unknown): Refusal {
-  const shape = error as { readonly code?: unknown; readonly timeout?: unknown } | null;
-  const lostBus = typeof shape === "object" && typeof shape?.code === "number" && typeof shape.timeout === "boolean";
-  return refuse(lostBus ? "bus-silent" : "bug");
+  return refuse(isBusError(error) ? "bus-silent" : "bug");
 }

@@ -129,6 +129,12 @@ export interface BusErrorShape {
   readonly timeout: boolean;
 }
 
+/** Whether something that was thrown is of that shape, whichever class of whichever package it is. */
+export function isBusError(error: unknown): error is BusErrorShape {
+  const shape = error as { readonly code?: unknown; readonly timeout?: unknown } | null;
+  return typeof shape === "object" && typeof shape?.code === "number" && typeof shape.timeout === "boolean";
+}
+
 /** What could not be done because the bus, or this replica's lease on it, went away: of the shape of its errors. */
 export class BusAway extends Error implements BusErrorShape {
   override readonly name: string = "BusAway";

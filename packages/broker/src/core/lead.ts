@@ -69,7 +69,7 @@ export class Lead {
       }
       // One that was deposed at work is waited for anew: the bus lost a second server before all was well again.
       if (answered === "deposed") end = Math.min(Date.now() + PATIENCE, last);
-      if (Date.now() > end) throw new NoLeader("no replica leads the topology");
+      if (Date.now() > end) throw new NoLeader(this.#absence());
       await new Promise((resolve) => setTimeout(resolve, PAUSE));
       await this.#leadership.seek();
     }
@@ -81,6 +81,14 @@ export class Lead {
     const work = this.#changes[verb as Verb] as (question: unknown) => Promise<Answer<Verb>>;
     const value = await work.call(this.#changes, question);
     return { value, revision: this.#topology.revision };
+  }
+
+  /** Why nobody answers for the topology, for whoever has to find out. */
+  #absence(): string {
+    const leader = this.#topology.leader();
+    if (leader === undefined) return "no replica leads the topology";
+    if (leader === this.#fleet.replica) return "this replica could not take over the topology in time";
+    return `replica ${leader} holds the topology leader's lease, and does not answer`;
   }
 
   /** A leader that was stopped or cut off never answers: no longer waited for than it leads. */
