@@ -15,6 +15,8 @@ export interface NatsOptions {
   readonly storeDir?: string;
   /** Lines of configuration (max_payload, authorization, …). */
   readonly conf?: string;
+  /** Added to the environment. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** A running nats-server. */
@@ -43,7 +45,10 @@ export async function startNats(options: NatsOptions = {}): Promise<NatsServer> 
 
   async function launch(): Promise<ChildProcess> {
     const flags = ["-c", configuration, "-a", "127.0.0.1", "-p", `${port}`, "-js", "-sd", storeDir];
-    const started = spawn(binary(), [...flags, "--ports_file_dir", folder], { stdio: ["ignore", "ignore", "pipe"] });
+    const started = spawn(binary(), [...flags, "--ports_file_dir", folder], {
+      env: { ...process.env, ...options.env },
+      stdio: ["ignore", "ignore", "pipe"],
+    });
     own(started);
     let log = "";
     started.stderr.on("data", (chunk: Buffer) => {
