@@ -142,6 +142,19 @@ export class BusAway extends Error implements BusErrorShape {
   readonly timeout: boolean = true;
 }
 
+/**
+ * Asked in the very turn in which a change leaves for the bus, each time it does; what it throws ends the change. JetStream
+ * has no compare-and-set for consumers: what waited for a connection, or in a process that stood still, is not to undo what
+ * the next leader did.
+ */
+export type Permit = () => void;
+
+export interface UpdateOptions {
+  readonly permit?: Permit;
+  /** What is pulled from now on comes without its body. */
+  readonly headersOnly?: boolean;
+}
+
 export interface Bus {
   /** Octets of one message that the bus takes: body plus encoded properties. */
   readonly maxPayload: number;
@@ -179,11 +192,11 @@ export interface Bus {
   lastSequence(): Promise<number>;
 
   /** Succeeds also where the very same one is there already; fails where another one is. */
-  createCursor(spec: CursorSpec): Promise<void>;
+  createCursor(spec: CursorSpec, permit?: Permit): Promise<void>;
   /** Changes an existing cursor only; `false` where there is none (never resurrects a deleted one). */
-  updateCursor(spec: CursorSpec, options?: { readonly headersOnly?: boolean }): Promise<boolean>;
+  updateCursor(spec: CursorSpec, options?: UpdateOptions): Promise<boolean>;
   /** `false` where there was none. */
-  deleteCursor(queue: string): Promise<boolean>;
+  deleteCursor(queue: string, permit?: Permit): Promise<boolean>;
   cursorState(queue: string): Promise<CursorState | undefined>;
   /** Every cursor that this software made, by its metadata; those of others on the log are not listed. */
   cursors(): Promise<readonly CursorState[]>;

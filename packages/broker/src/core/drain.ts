@@ -5,7 +5,7 @@
  * emptied first, with headers only. Used by: the queue's deletion, before it deletes the cursor.
  * Separate because it needs no queue: the queue is `deleting`, and whoever leads may begin it again after a crash.
  */
-import type { Bus, CursorState } from "./bus.ts";
+import type { Bus, CursorState, Permit } from "./bus.ts";
 import { NoWaitLine } from "./no-wait.ts";
 import { mayDelete } from "./walk.ts";
 
@@ -17,20 +17,21 @@ const ROUNDS = 20;
 /**
  * Acknowledges everything the cursor has: ready, put back or in clients' hands. Resolves to the sequence up to which
  * it did, for `bus.collect` after the cursor's deletion; undefined where nothing had to be done (then nothing has to
- * be collected either). `present` is its state as it was just read. Safe to begin again at any point: it goes by the cursor's state alone.
+ * be collected either). `present` is its state as it was just read. Safe to begin again at any point: it goes by the cursor's
+ * state alone. What `permit` throws ends it: the next leader may have made a queue of that name again.
  */
-export async function emptyCursor(bus: Bus, present: CursorState): Promise<number | undefined> {
+export async function emptyCursor(bus: Bus, present: CursorState, permit: Permit): Promise<number | undefined> {
   const { queue } = present;
   if (isEmpty(present)) return undefined;
   if (mayDelete(await bus.logState(), present.ackFloor)) return undefined;
-  if (!(await bus.updateCursor(present, { headersOnly: true }))) return undefined;
+  if (!(await bus.updateCursor(present, { headersOnly: true, permit }))) return undefined;
   let state: CursorState | undefined = present;
   const line = new NoWaitLine(bus, queue);
   try {
     for (let round = 0; ; round++) {
       if (round > ROUNDS) throw new Error(`queue '${queue}' could not be emptied: the bus loses what it is asked`);
-      if (state.ackPending > 0) await acknowledgeDelivered(bus, queue, state);
-      const end: boolean = await takeAll(bus, queue, line);
+      if (state.ackPending > 0) await acknowledgeDelivered(bus, state, permit);
+      const end: boolean = await takeAll(bus, queue, line, permit);
       await bus.settled(queue);
       state = await bus.cursorState(queue);
       if (state === undefined) return undefined;
@@ -46,9 +47,11 @@ function isEmpty(state: CursorState): boolean {
 }
 
 /** Held or put back: nobody's token is needed. */
-async function acknowledgeDelivered(bus: Bus, queue: string, state: CursorState): Promise<void> {
+async function acknowledgeDelivered(bus: Bus, state: CursorState, permit: Permit): Promise<void> {
+  const { queue } = state;
   let told = 0;
   for (let sequence = state.ackFloor + 1; sequence <= state.delivered; sequence++) {
+    if (told % STRIDE === 0) permit();
     bus.ackAbandoned(queue, sequence, state.deliveredSequence);
     if (++told % STRIDE === 0) await bus.settled(queue);
   }
@@ -56,9 +59,11 @@ async function acknowledgeDelivered(bus: Bus, queue: string, state: CursorState)
 }
 
 /** False: it may not have been the end. */
-async function takeAll(bus: Bus, queue: string, line: NoWaitLine): Promise<boolean> {
+async function takeAll(bus: Bus, queue: string, line: NoWaitLine, permit: Permit): Promise<boolean> {
   for (;;) {
+    permit();
     const { messages, why } = await line.ask(BATCH);
+    permit();
     for (const message of messages) bus.settle(message.token, "ack");
     if (why === "empty" || why === "gone") return true;
     if (why === "lost" && !bus.present) throw new Error(`the bus went away while queue '${queue}' was emptied`);

@@ -47,18 +47,18 @@ export class CursorFilters {
     const wanted = spell(queue.id, filters);
     if (this.#written.get(queue.name) === wanted) return true;
     this.#written.delete(queue.name);
-    this.#leadership.assert();
-    const spec = { queue: queue.name, filters, revision, queueId: queue.id };
+    const permit = (): void => this.#leadership.assert();
+    const update = (): Promise<boolean> =>
+      this.#bus.updateCursor({ queue: queue.name, filters, revision, queueId: queue.id }, { permit });
     let updated: boolean;
     try {
-      updated = await this.#bus.updateCursor(spec);
+      updated = await update();
     } catch (error) {
       if (!isTimeout(error)) throw error;
       // A silent bus: the outcome is unknown, so read before going on.
       const state = await this.#bus.cursorState(queue.name);
       if (state === undefined) return false;
-      this.#leadership.assert();
-      updated = spell(state.queueId, state.filters) === wanted || (await this.#bus.updateCursor(spec));
+      updated = spell(state.queueId, state.filters) === wanted || (await update());
     }
     if (updated) this.#written.set(queue.name, wanted);
     return updated;

@@ -52,7 +52,7 @@ export class Lifecycle {
   async createCursor(queue: Queue, wanted?: readonly string[]): Promise<void> {
     const { bus, leadership, topology } = this.#core;
     const filters = wanted ?? [implicitFilter(queue.name, topology.root)];
-    leadership.assert();
+    const permit = (): void => leadership.assert();
     const spec = { queue: queue.name, filters, revision: queue.revision, queueId: queue.id };
     const left = async (): Promise<boolean> => {
       const state = await bus.cursorState(queue.name);
@@ -61,15 +61,13 @@ export class Lifecycle {
       return true;
     };
     try {
-      await bus.createCursor(spec);
+      await bus.createCursor(spec, permit);
     } catch (error) {
+      permit();
       // Silence may mean that it is there; a refusal may mean that another stands in its place.
       const state = await bus.cursorState(queue.name);
       if (state === undefined && !isTimeout(error)) throw error;
-      if (await left()) {
-        leadership.assert();
-        await bus.createCursor(spec);
-      }
+      if (await left()) await bus.createCursor(spec, permit);
     }
     this.#filters.found(queue.name, queue.id, filters);
   }
@@ -111,9 +109,9 @@ export class Lifecycle {
    */
   async removeCursor(state: CursorState): Promise<void> {
     const { bus, leadership } = this.#core;
-    const drainedTo = await emptyCursor(bus, state);
-    leadership.assert();
-    await bus.deleteCursor(state.queue);
+    const permit = (): void => leadership.assert();
+    const drainedTo = await emptyCursor(bus, state, permit);
+    await bus.deleteCursor(state.queue, permit);
     if (drainedTo !== undefined) await bus.collect(state.filters, drainedTo);
   }
 }

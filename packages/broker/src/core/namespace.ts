@@ -8,7 +8,18 @@
  * translator's functions with another root.
  */
 import { checkName, ROOT } from "@amqp/translator";
-import type { Bus, CursorSpec, CursorState, LogState, PublishSink, PullLine, PullSink, Settlement } from "./bus.ts";
+import type {
+  Bus,
+  CursorSpec,
+  CursorState,
+  LogState,
+  Permit,
+  PublishSink,
+  PullLine,
+  PullSink,
+  Settlement,
+  UpdateOptions,
+} from "./bus.ts";
 import type { Properties } from "./message.ts";
 
 /** What an organisation may be called: one word of a subject, of a consumer's name and of a bucket's key. */
@@ -102,16 +113,16 @@ export class NamespacedBus implements Bus {
     return this.#bus.lastSequence();
   }
 
-  createCursor(spec: CursorSpec): Promise<void> {
-    return this.#bus.createCursor(this.#outer(spec));
+  createCursor(spec: CursorSpec, permit?: Permit): Promise<void> {
+    return this.#bus.createCursor(this.#outer(spec), permit);
   }
 
-  updateCursor(spec: CursorSpec, options?: { readonly headersOnly?: boolean }): Promise<boolean> {
+  updateCursor(spec: CursorSpec, options?: UpdateOptions): Promise<boolean> {
     return this.#bus.updateCursor(this.#outer(spec), options);
   }
 
-  deleteCursor(queue: string): Promise<boolean> {
-    return this.#bus.deleteCursor(this.#cursors + queue);
+  deleteCursor(queue: string, permit?: Permit): Promise<boolean> {
+    return this.#bus.deleteCursor(this.#cursors + queue, permit);
   }
 
   async cursorState(queue: string): Promise<CursorState | undefined> {

@@ -13,10 +13,12 @@ import type {
   CursorSpec,
   CursorState,
   LogState,
+  Permit,
   PublishSink,
   PullLine,
   PullSink,
   Settlement,
+  UpdateOptions,
 } from "../core/bus.ts";
 import type { Log } from "../core/log.ts";
 import type { Properties } from "../core/message.ts";
@@ -239,16 +241,16 @@ export class JetStreamBus implements Bus {
     return this.#lastSequence;
   }
 
-  async createCursor(spec: CursorSpec): Promise<void> {
-    await this.#cursors.create(spec);
+  async createCursor(spec: CursorSpec, permit?: Permit): Promise<void> {
+    await this.#cursors.create(spec, permit);
   }
 
-  async updateCursor(spec: CursorSpec, options?: { readonly headersOnly?: boolean }): Promise<boolean> {
-    return await this.#cursors.update(spec, options?.headersOnly ?? false);
+  async updateCursor(spec: CursorSpec, options?: UpdateOptions): Promise<boolean> {
+    return await this.#cursors.update(spec, options);
   }
 
-  async deleteCursor(queue: string): Promise<boolean> {
-    const wasThere = await this.#cursors.delete(queue);
+  async deleteCursor(queue: string, permit?: Permit): Promise<boolean> {
+    const wasThere = await this.#cursors.delete(queue, permit);
     this.#pulls.forget(queue);
     return wasThere;
   }
@@ -281,7 +283,7 @@ export class JetStreamBus implements Bus {
 
   #up(use: LinkUse): void {
     if (use === "publishing") this.#publisher.up();
-    if (use === "delivering") this.#settlements.up();
+    else if (use === "delivering") this.#settlements.up();
     this.#changed(use);
     if (use === "delivering") this.#pulls.up();
   }

@@ -42,4 +42,8 @@ export class ClientWire implements Wire {
   flush(): void {
     // The client keeps the order of its own calls.
   }
+
+  hurry(): void {
+    void this.#connection.flush().catch(() => undefined);
+  }
 }

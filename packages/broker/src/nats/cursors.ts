@@ -5,7 +5,7 @@
  * Used by: bus.ts. Separate because topology work is requests and promises, the data path is neither.
  */
 import { nuid } from "@nats-io/nats-core";
-import type { Bus, CursorSpec, CursorState } from "../core/bus.ts";
+import type { Bus, CursorSpec, CursorState, Permit, UpdateOptions } from "../core/bus.ts";
 import { BusError, Code, hasCode } from "./errors.ts";
 import { type Grouped, Interest } from "./interest.ts";
 import type { Requests } from "./requests.ts";
@@ -83,23 +83,17 @@ export class Cursors {
     this.#bus = bus;
   }
 
-  async create(spec: CursorSpec): Promise<void> {
-    const info = await this.#requests.write<ConsumerInfo>(this.#verb("CREATE", spec.queue), {
-      stream_name: this.#stream,
-      config: toConfig(spec, false),
-      action: "create",
-    });
+  async create(spec: CursorSpec, permit?: Permit): Promise<void> {
+    const request = { stream_name: this.#stream, config: toConfig(spec, false), action: "create" };
+    const info = await this.#requests.write<ConsumerInfo>(this.#verb("CREATE", spec.queue), request, permit);
     if (this.#isClustered()) await this.#interest.created(spec.queue, info);
   }
 
-  async update(spec: CursorSpec, headersOnly: boolean): Promise<boolean> {
+  async update(spec: CursorSpec, { headersOnly = false, permit }: UpdateOptions = {}): Promise<boolean> {
+    // Create-or-update would bring a deleted queue back (design §4).
+    const request = { stream_name: this.#stream, config: toConfig(spec, headersOnly), action: "update" };
     try {
-      await this.#requests.write(this.#verb("CREATE", spec.queue), {
-        stream_name: this.#stream,
-        config: toConfig(spec, headersOnly),
-        // Create-or-update would bring a deleted queue back (design §4).
-        action: "update",
-      });
+      await this.#requests.write(this.#verb("CREATE", spec.queue), request, permit);
       if (this.#isClustered() && !headersOnly) await this.#interest.known();
       return true;
     } catch (error) {
@@ -108,9 +102,9 @@ export class Cursors {
     }
   }
 
-  async delete(queue: string): Promise<boolean> {
+  async delete(queue: string, permit?: Permit): Promise<boolean> {
     try {
-      await this.#requests.write(this.#verb("DELETE", queue));
+      await this.#requests.write(this.#verb("DELETE", queue), undefined, permit);
       return true;
     } catch (error) {
       if (hasCode(error, Code.consumerNotFound)) return false;

@@ -132,6 +132,10 @@ export class HandWire implements Wire, SplitterListener {
     this.#slab.flush(socket);
   }
 
+  hurry(): void {
+    this.#protocol.flushPending();
+  }
+
   /** SplitterListener. */
   handlerOf(sid: number): FrameHandler | undefined {
     return this.#handlers.get(sid);

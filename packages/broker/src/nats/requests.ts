@@ -8,6 +8,7 @@
  * their failures.
  */
 import { errors, type Msg } from "@nats-io/nats-core";
+import type { Permit } from "../core/bus.ts";
 import { BusError, Code } from "./errors.ts";
 import type { Link } from "./link.ts";
 
@@ -69,13 +70,13 @@ export class Requests {
 
   /**
    * Changes something. Asked again only where nothing can have happened (nobody answered for the subject).
-   * Throws {@link BusError}; with `timeout` the outcome is unknown.
+   * Throws {@link BusError}, with `timeout` the outcome is unknown; and what `permit` throws.
    */
-  async write<T>(verb: string, body?: object, timeout: number = this.#options.writeTimeout): Promise<T> {
-    const deadline = Date.now() + timeout;
+  async write<T>(verb: string, body?: object, permit?: Permit): Promise<T> {
+    const deadline = Date.now() + this.#options.writeTimeout;
     for (;;) {
       try {
-        return await this.#once<T>(verb, body, deadline);
+        return await this.#once<T>(verb, body, deadline, permit);
       } catch (error) {
         if (!(error instanceof BusError) || error.timeout || !isTransient(error.code)) throw error;
         if (Date.now() + RETRY_MS >= deadline) throw error;
@@ -112,13 +113,20 @@ export class Requests {
     }
   }
 
-  async #once<T>(verb: string, body: object | undefined, deadline: number): Promise<T> {
-    const message = await this.#send(this.subject(verb), body === undefined ? "" : JSON.stringify(body), deadline);
-    return readReply<T>(verb, message);
+  async #once<T>(verb: string, body: object | undefined, deadline: number, permit?: Permit): Promise<T> {
+    const payload = body === undefined ? "" : JSON.stringify(body);
+    return readReply<T>(verb, await this.#send(this.subject(verb), payload, deadline, {}, permit));
   }
 
-  async #send(subject: string, payload: string, deadline: number, how: { noMux?: boolean } = {}): Promise<Msg> {
+  async #send(
+    subject: string,
+    payload: string,
+    deadline: number,
+    how: { noMux?: boolean } = {},
+    permit?: Permit,
+  ): Promise<Msg> {
     await this.#untilUp(subject, deadline);
+    permit?.();
     let wake = (): void => {};
     const lost = new Promise<never>((_, reject) => {
       wake = (): void => reject(new BusError(`${subject}: the bus went away`, { code: 0, timeout: true }));
@@ -128,7 +136,10 @@ export class Requests {
       const timeout = Math.max(1, deadline - Date.now());
       // It must not overtake what was published (settlements, above all).
       this.#link.wire.flush();
-      return await Promise.race([this.#link.connection.request(subject, payload, { ...how, timeout }), lost]);
+      const answer = this.#link.connection.request(subject, payload, { ...how, timeout });
+      // Not a moment later than it was permitted.
+      if (permit !== undefined) this.#link.wire.hurry();
+      return await Promise.race([answer, lost]);
     } catch (error) {
       throw toBusError(subject, error);
     } finally {

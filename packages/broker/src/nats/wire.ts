@@ -48,6 +48,8 @@ export interface Wire {
    * must not overtake it.
    */
   flush(): void;
+  /** Hands over what the client itself has gathered, now: it would wait for the turn's microtasks. */
+  hurry(): void;
 }
 
 /** One a connection: subscriptions are numbered by it. */

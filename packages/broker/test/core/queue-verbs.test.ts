@@ -168,6 +168,8 @@ describe("a queue that ends", () => {
 });
 
 describe("emptyCursor", () => {
+  const permitted = (): void => undefined;
+
   async function stateNow(): Promise<CursorState> {
     const state = await stage.site.bus.cursorState(stage.name);
     if (state === undefined) throw new Error(`no cursor ${stage.name}`);
@@ -175,9 +177,9 @@ describe("emptyCursor", () => {
   }
 
   it("does nothing near the log's end or to an empty cursor", async () => {
-    expect(await emptyCursor(stage.site.bus, await stateNow())).toBeUndefined();
+    expect(await emptyCursor(stage.site.bus, await stateNow(), permitted)).toBeUndefined();
     await stage.publish(10);
-    expect(await emptyCursor(stage.site.bus, await stateNow())).toBeUndefined();
+    expect(await emptyCursor(stage.site.bus, await stateNow(), permitted)).toBeUndefined();
     expect(await stage.cursor.ready()).toBe(10);
   });
 
@@ -189,8 +191,8 @@ describe("emptyCursor", () => {
     requeue(client.got.slice(10, 20));
     stage.cursor.gone();
     const state = await stateNow();
-    const first = emptyCursor(stage.site.bus, state);
-    const again = emptyCursor(stage.site.bus, state);
+    const first = emptyCursor(stage.site.bus, state, permitted);
+    const again = emptyCursor(stage.site.bus, state, permitted);
     const drained = Math.max((await first) ?? 0, (await again) ?? 0);
     expect(drained).toBeGreaterThan(0);
     await stage.expectEmpty();
@@ -198,5 +200,20 @@ describe("emptyCursor", () => {
     expect(await stage.site.bus.deleteCursor(stage.name)).toBe(true);
     await stage.site.bus.collect([stage.subject], drained);
     expect(await stage.site.bus.count([stage.subject], 0)).toBe(0);
+  }, 60_000);
+
+  it("takes nothing more from the moment on in which it may not any more", async () => {
+    for (let round = 0; round < 13; round++) await stage.publish(4_000);
+    stage.cursor.gone();
+    let left = 5;
+    const emptying = emptyCursor(stage.site.bus, await stateNow(), () => {
+      if (left-- === 0) throw new Error("not any more");
+    });
+    await expect(emptying).rejects.toThrow("not any more");
+    await stage.site.bus.settled(stage.name);
+    const { pending, ackPending, ackFloor } = await stateNow();
+    expect(pending + ackPending).toBeGreaterThan(40_000);
+    await sleep(500);
+    expect(await stateNow()).toMatchObject({ pending, ackPending, ackFloor });
   }, 60_000);
 });
