@@ -45,6 +45,12 @@ export interface Watch {
   stop(): Promise<void>;
 }
 
+/**
+ * Asked in the very turn in which a write leaves for the bus, each time it does; what it throws ends the write, of which
+ * nothing was sent then.
+ */
+export type Permit = () => void;
+
 export interface Bucket {
   /**
    * The keys below `prefix` (`o.acme.`) as a bucket of their own, which sees and reaches no others. Revisions are the
@@ -52,11 +58,11 @@ export interface Bucket {
    */
   within(prefix: string): Bucket;
   /** Writes a key that must not exist (or is deleted). */
-  create(key: string, value: Uint8Array): Promise<Written>;
+  create(key: string, value: Uint8Array, permit?: Permit): Promise<Written>;
   /** Writes a key whose latest revision must be `revision`. */
-  update(key: string, value: Uint8Array, revision: number): Promise<Written>;
+  update(key: string, value: Uint8Array, revision: number, permit?: Permit): Promise<Written>;
   /** Deletes a key whose latest revision must be `revision`. */
-  remove(key: string, revision: number): Promise<Written>;
+  remove(key: string, revision: number, permit?: Permit): Promise<Written>;
   /** The latest entry of a key, asked of the stream's leader; without a value where it is deleted or never was. */
   read(key: string): Promise<Entry>;
   /**

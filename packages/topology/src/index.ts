@@ -2,7 +2,15 @@
  * The public door of @amqp/topology: the topology bucket, its mirror, and leases in it. What is not listed here is
  * internal.
  */
-export { type Bucket, type BucketListener, BucketSilent, type Entry, type Watch, type Written } from "./bucket.ts";
+export {
+  type Bucket,
+  type BucketListener,
+  BucketSilent,
+  type Entry,
+  type Permit,
+  type Watch,
+  type Written,
+} from "./bucket.ts";
 export type {
   Binding,
   BindingRecord,

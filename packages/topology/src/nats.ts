@@ -8,8 +8,8 @@
 import { type JetStreamManager, jetstream, StorageType, type StreamInfo } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import { headers, type MsgHdrs, type NatsConnection, nanos } from "@nats-io/nats-core";
-import type { Bucket, BucketListener, Entry, Watch, Written } from "./bucket.ts";
-import { ApiError, ERROR, isGoneBlock, request } from "./nats/api.ts";
+import type { Bucket, BucketListener, Entry, Permit, Watch, Written } from "./bucket.ts";
+import { ApiError, ERROR, isGoneBlock, type RequestLimits, request } from "./nats/api.ts";
 import { BucketWatch } from "./nats/watch.ts";
 import { Window } from "./nats/window.ts";
 
@@ -115,24 +115,25 @@ class KvBucket implements Bucket {
     return new KvBucket(this.#connection, this.#manager, this.#api, this.#name, this.#timeout, inner);
   }
 
-  create(key: string, value: Uint8Array): Promise<Written> {
-    return this.#window.run(() => this.#put(key, value, 0, {}, this.#timeout));
+  create(key: string, value: Uint8Array, permit?: Permit): Promise<Written> {
+    return this.#window.run(() => this.#put(key, value, 0, {}, { timeout: this.#timeout, permit }));
   }
 
-  update(key: string, value: Uint8Array, revision: number): Promise<Written> {
-    return this.#window.run(() => this.#write(key, value, revision, {}, this.#timeout));
+  update(key: string, value: Uint8Array, revision: number, permit?: Permit): Promise<Written> {
+    return this.#window.run(() => this.#write(key, value, revision, {}, { timeout: this.#timeout, permit }));
   }
 
-  remove(key: string, revision: number): Promise<Written> {
+  remove(key: string, revision: number, permit?: Permit): Promise<Written> {
     // Without a time to live the markers of queues that came and went would fill the bucket for ever.
     const marker = { "KV-Operation": "DEL", "Nats-TTL": `${MARKER_TTL / 1_000}s` };
-    return this.#window.run(() => this.#write(key, new Uint8Array(), revision, marker, this.#timeout));
+    const limits = { timeout: this.#timeout, permit };
+    return this.#window.run(() => this.#write(key, new Uint8Array(), revision, marker, limits));
   }
 
   refresh(key: string, value: Uint8Array, revision: number, ttl: number): Promise<Written> {
     // The server counts whole seconds and cuts the rest off: 1500ms expires after one (measured on 2.15.1).
     const fields = { "Nats-TTL": `${Math.ceil(ttl / 1_000)}s` };
-    return this.#put(key, value, revision, fields, Math.min(this.#timeout, ttl / 3));
+    return this.#put(key, value, revision, fields, { timeout: Math.min(this.#timeout, ttl / 3) });
   }
 
   async read(key: string): Promise<Entry> {
@@ -167,12 +168,12 @@ class KvBucket implements Bucket {
     value: Uint8Array,
     revision: number,
     fields: Readonly<Record<string, string>>,
-    timeout: number,
+    limits: RequestLimits,
   ): Promise<Written> {
-    const written = await this.#write(key, value, revision, fields, timeout);
+    const written = await this.#write(key, value, revision, fields, limits);
     if (written !== "conflict" || revision > 0) return written;
     const present = await this.read(key);
-    return present.value === undefined ? this.#write(key, value, present.revision, fields, timeout) : "conflict";
+    return present.value === undefined ? this.#write(key, value, present.revision, fields, limits) : "conflict";
   }
 
   async #write(
@@ -180,13 +181,13 @@ class KvBucket implements Bucket {
     value: Uint8Array,
     revision: number,
     fields: Readonly<Record<string, string>>,
-    timeout: number,
+    limits: RequestLimits,
   ): Promise<Written> {
     const block: MsgHdrs = headers();
     block.set("Nats-Expected-Last-Subject-Sequence", String(revision));
     for (const [name, field] of Object.entries(fields)) block.set(name, field);
     try {
-      const options = { timeout, headers: block };
+      const options = { ...limits, headers: block };
       return (await request<{ seq: number }>(this.#connection, this.#writePrefix + key, value, options)).seq;
     } catch (error) {
       if (error instanceof ApiError && CONFLICTS.has(error.code)) return "conflict";

@@ -5,7 +5,7 @@
  * mirror has it, so that whoever is answered next sees it (HIP §1). Separate from the mirror because this waits and that
  * must not.
  */
-import type { Bucket, Watch, Written } from "./bucket.ts";
+import type { Bucket, Permit, Watch, Written } from "./bucket.ts";
 import type {
   Binding,
   Exchange,
@@ -29,6 +29,8 @@ export interface TopologyOptions {
   lost(error: Error): void;
   /** A value in the bucket is no record; it counts as absent, and its key stays taken. */
   unreadable?(key: string): void;
+  /** See {@link Permit}: of every write of an exchange, a queue or a binding. */
+  readonly permit?: Permit;
 }
 
 /** The mirror of the bucket and the writes to it. */
@@ -39,9 +41,12 @@ export class Topology {
   readonly #mirror: Mirror;
   readonly #watch: Watch;
   readonly #fence: Fence;
+  readonly #permit: Permit | undefined;
 
-  private constructor(bucket: Bucket, mirror: Mirror, watch: Watch, root: string, lost: (error: Error) => void) {
+  private constructor(bucket: Bucket, mirror: Mirror, watch: Watch, options: TopologyOptions) {
+    const { root, lost, permit } = options;
     this.root = root;
+    this.#permit = permit;
     this.#bucket = bucket;
     this.#mirror = mirror;
     this.#watch = watch;
@@ -70,7 +75,7 @@ export class Topology {
       isLost = true;
     };
     const watch = await bucket.watch({ entry: (entry) => mirror.apply(entry), lost });
-    return new Topology(bucket, mirror, watch, options.root, lost);
+    return new Topology(bucket, mirror, watch, { ...options, lost });
   }
 
   /** Rises with every change of an exchange, a queue or a binding that the mirror has seen. */
@@ -241,7 +246,7 @@ export class Topology {
   }
 
   async #create(key: string, record: object): Promise<Stored | "conflict"> {
-    const revision = await this.#applied(this.#bucket.create(key, encodeRecord(record)));
+    const revision = await this.#applied(this.#bucket.create(key, encodeRecord(record), this.#permit));
     return revision === "conflict" ? revision : { revision, id: revision };
   }
 
@@ -250,12 +255,13 @@ export class Topology {
     // revision, the bucket is as well.
     const raw = this.#mirror.raw(key, revision);
     if (raw === undefined) return "conflict";
-    const written = await this.#applied(this.#bucket.update(key, encodeRecord({ ...raw, ...change, id }), revision));
+    const value = encodeRecord({ ...raw, ...change, id });
+    const written = await this.#applied(this.#bucket.update(key, value, revision, this.#permit));
     return written === "conflict" ? written : { revision: written, id };
   }
 
   async #remove(key: string, { revision }: Stored): Promise<"removed" | "conflict"> {
-    const written = await this.#applied(this.#bucket.remove(key, revision));
+    const written = await this.#applied(this.#bucket.remove(key, revision, this.#permit));
     return written === "conflict" ? written : "removed";
   }
 

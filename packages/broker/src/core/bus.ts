@@ -5,6 +5,7 @@
  * Used by: core. Implemented by: nats/. Kept apart so that the core can be read without the client's API,
  * and so that the data path's mechanics (rings, inboxes, budgets) live in one place.
  */
+import type { Permit } from "@amqp/topology";
 import type { Properties } from "./message.ts";
 
 /**
@@ -142,14 +143,11 @@ export class BusAway extends Error implements BusErrorShape {
   readonly timeout: boolean = true;
 }
 
-/**
- * Asked in the very turn in which a change leaves for the bus, each time it does; what it throws ends the change. JetStream
- * has no compare-and-set for consumers: what waited for a connection, or in a process that stood still, is not to undo what
- * the next leader did.
- */
-export type Permit = () => void;
-
 export interface UpdateOptions {
+  /**
+   * As of every change of a cursor: JetStream has no compare-and-set for consumers, and what waited for a connection, or in
+   * a process that stood still, is not to undo what the next leader did.
+   */
   readonly permit?: Permit;
   /** What is pulled from now on comes without its body. */
   readonly headersOnly?: boolean;

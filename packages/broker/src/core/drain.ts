@@ -5,7 +5,8 @@
  * emptied first, with headers only. Used by: the queue's deletion, before it deletes the cursor.
  * Separate because it needs no queue: the queue is `deleting`, and whoever leads may begin it again after a crash.
  */
-import type { Bus, CursorState, Permit } from "./bus.ts";
+import type { Permit } from "@amqp/topology";
+import type { Bus, CursorState } from "./bus.ts";
 import { NoWaitLine } from "./no-wait.ts";
 import { mayDelete } from "./walk.ts";
 

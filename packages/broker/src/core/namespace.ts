@@ -7,13 +7,13 @@
  * so the flat namespace and no other organisation can name what lies inside, and a broker inside is built from the
  * translator's functions with another root.
  */
+import type { Permit } from "@amqp/topology";
 import { checkName, ROOT } from "@amqp/translator";
 import type {
   Bus,
   CursorSpec,
   CursorState,
   LogState,
-  Permit,
   PublishSink,
   PullLine,
   PullSink,

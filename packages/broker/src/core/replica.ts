@@ -56,8 +56,10 @@ export class Replica {
   /** Mirror, leases, reconciliation: resolves when a client may be served; rejects rather than serve half a broker. */
   static async open(options: ReplicaOptions): Promise<Replica> {
     const { bus, bucket, health, log } = options;
+    let replica: Replica | undefined;
     const topology = await Topology.open(bucket, {
       root: options.root,
+      permit: () => replica?.core.leadership.assert(),
       lost: (error) => {
         log.error({ err: error }, "the watch of the topology bucket is lost; closing the connections");
         health.closing("the topology of this broker is out of date; connect again");
@@ -65,7 +67,6 @@ export class Replica {
       },
     });
     const presence = new Presence(bucket, topology, log);
-    let replica: Replica | undefined;
     try {
       // One that follows came after the leader, and need not know who else is there.
       const starting = options.follows !== true && (await presence.others()).length === 0;

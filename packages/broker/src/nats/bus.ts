@@ -7,13 +7,13 @@
  * Publishes have a connection of their own; deliveries, settlements and API requests share the other, because a pull
  * after a settlement must not overtake it, and because deliveries that pile up may cost that connection (design §6).
  */
+import type { Permit } from "@amqp/topology";
 import type {
   Bus,
   BusListener,
   CursorSpec,
   CursorState,
   LogState,
-  Permit,
   PublishSink,
   PullLine,
   PullSink,
@@ -65,8 +65,8 @@ export interface BusOptions extends Connections {
 }
 
 const BUS_TIMEOUT_MS = 30_000;
-const WRITE_TIMEOUT_MS = 2_500;
-const PULL_EXPIRES_MS = 2_500;
+/** Milliseconds, of a write and of a pull. */
+const TIMEOUT_MS = 2_500;
 
 /**
  * Opens the bus: checks the server, opens or makes the stream.
@@ -115,7 +115,7 @@ export class JetStreamBus implements Bus {
     delivering.wire.stands = () => listener.stands?.() ?? true;
     const requesting = {
       domain: options.domain,
-      writeTimeout: options.writeTimeout ?? WRITE_TIMEOUT_MS,
+      writeTimeout: options.writeTimeout ?? TIMEOUT_MS,
       readTimeout: timeout,
     };
     this.#requests = new Requests(api, requesting);
@@ -144,7 +144,7 @@ export class JetStreamBus implements Bus {
       link: delivering,
       log,
       inboxPrefix,
-      expires: options.pullExpires ?? PULL_EXPIRES_MS,
+      expires: options.pullExpires ?? TIMEOUT_MS,
       nextSubject: (queue) => this.#requests.subject(`CONSUMER.MSG.NEXT.${stream}.${queue}`),
       gone,
     });

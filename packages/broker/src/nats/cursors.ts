@@ -4,8 +4,10 @@
  * Responsibilities: CursorSpec to consumer configuration and back, through the JSON API with exact actions.
  * Used by: bus.ts. Separate because topology work is requests and promises, the data path is neither.
  */
+
+import type { Permit } from "@amqp/topology";
 import { nuid } from "@nats-io/nats-core";
-import type { Bus, CursorSpec, CursorState, Permit, UpdateOptions } from "../core/bus.ts";
+import type { Bus, CursorSpec, CursorState, UpdateOptions } from "../core/bus.ts";
 import { BusError, Code, hasCode } from "./errors.ts";
 import { type Grouped, Interest } from "./interest.ts";
 import type { Requests } from "./requests.ts";

@@ -7,8 +7,9 @@
  * requests are exact (create against update, metadata, max_consumers) and every caller needs the same judgement of
  * their failures.
  */
+
+import type { Permit } from "@amqp/topology";
 import { errors, type Msg } from "@nats-io/nats-core";
-import type { Permit } from "../core/bus.ts";
 import { BusError, Code } from "./errors.ts";
 import type { Link } from "./link.ts";
 

@@ -12,7 +12,7 @@ import {
   RequestError,
   TimeoutError,
 } from "@nats-io/nats-core";
-import { BucketSilent } from "../bucket.ts";
+import { BucketSilent, type Permit } from "../bucket.ts";
 
 /** Server errors that are told apart (nats-server's errors.json). */
 export const ERROR = {
@@ -52,24 +52,31 @@ export interface RequestLimits {
   readonly headers?: MsgHdrs;
   /** A read may be asked again while it is not answered; a write whose answer is missing has an unknown outcome. */
   readonly isRead?: boolean;
+  /** Of a write, asked before each attempt. */
+  readonly permit?: Permit | undefined;
 }
 
 /**
- * One request to JetStream and its JSON answer; throws {@link ApiError} where that is a refusal. "No responders" means
- * that the stream has no leader right now and that nothing was stored: it is sent again until the time is up.
+ * One request to JetStream and its JSON answer; throws {@link ApiError} where that is a refusal, and what `permit` throws.
+ * "No responders" means that the stream has no leader right now and that nothing was stored: it is sent again until the time
+ * is up.
  */
 export async function request<T>(
   connection: NatsConnection,
   subject: string,
   payload: Uint8Array | string,
-  { timeout, headers, isRead = false }: RequestLimits,
+  { timeout, headers, isRead = false, permit }: RequestLimits,
 ): Promise<T> {
   const end = performance.now() + timeout;
   for (;;) {
     const left = Math.max(1, end - performance.now());
     const options = { timeout: isRead ? Math.min(left, READ_ATTEMPT) : left, ...(headers && { headers }) };
+    permit?.();
     try {
-      const answer = (await connection.request(subject, payload, options)).json<T & Answer>();
+      const answering = connection.request(subject, payload, options);
+      // Not a moment later than it was permitted: the client would wait for the turn's microtasks.
+      if (permit !== undefined) void connection.flush().catch(() => undefined);
+      const answer = (await answering).json<T & Answer>();
       if (answer.error === undefined) return answer;
       throw new ApiError(answer.error.err_code ?? 0, answer.error.description ?? "refused by JetStream");
     } catch (error) {
