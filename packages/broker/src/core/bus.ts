@@ -186,7 +186,8 @@ export interface Bus {
    */
   settled(queue: string): Promise<boolean>;
 
-  logState(): Promise<LogState>;
+  /** `age`: milliseconds since which an earlier answer will do; none by default. */
+  logState(age?: number): Promise<LogState>;
   lastSequence(): Promise<number>;
 
   /** Succeeds also where the very same one is there already; fails where another one is. */

@@ -5,18 +5,24 @@
  * again by whoever leads after a crash. Used by: queues, chores, reconcile. Runs inside the queue's lane.
  * Separate because these steps know no client: what may be declared or deleted is decided in queues.
  */
-import type { Owner, Queue, QueueRecord } from "@amqp/topology";
+import type { Owner, Permit, Queue, QueueRecord } from "@amqp/topology";
 import { implicitFilter } from "@amqp/translator";
 import type { CursorState } from "./bus.ts";
 import { type Core, untilWritten } from "./context.ts";
 import { emptyCursor } from "./drain.ts";
 import { type CursorFilters, isTimeout } from "./filters.ts";
+import { raiseFloor } from "./floor.ts";
 import type { QueueSpec } from "./verbs.ts";
-import { mayDelete } from "./walk.ts";
+import { isCheap, mayDelete } from "./walk.ts";
+
+/** Milliseconds within which a backlog that is worth the trouble does not come to be. */
+const RECENT = 1_000;
 
 export class Lifecycle {
   readonly #core: Core;
   readonly #filters: CursorFilters;
+  /** The bus permits it, as far as is known. */
+  #mayRaise: boolean = true;
 
   constructor(core: Core, filters: CursorFilters) {
     this.#core = core;
@@ -111,7 +117,22 @@ export class Lifecycle {
     const { bus, leadership } = this.#core;
     const permit = (): void => leadership.assert();
     const drainedTo = await emptyCursor(bus, state, permit);
+    if (drainedTo === undefined) await this.#raise(state, permit);
     await bus.deleteCursor(state.queue, permit);
     if (drainedTo !== undefined) await bus.collect(state.filters, drainedTo);
+  }
+
+  /** An empty one far behind the log's end goes without the bus looking at all that lies between. */
+  async #raise(state: CursorState, permit: Permit): Promise<void> {
+    const { bus, topology, log } = this.#core;
+    if (!this.#mayRaise || state.pending > 0 || state.ackPending > 0) return;
+    if (isCheap(await bus.logState(RECENT), state.ackFloor)) return;
+    const subject = implicitFilter(state.queue, topology.root);
+    this.#mayRaise = (await raiseFloor(bus, state.queue, subject, permit)) !== "denied";
+    if (!this.#mayRaise)
+      log.info(
+        { subject },
+        "this login may not publish there: deleting a queue beside a large backlog holds the bus up",
+      );
   }
 }

@@ -105,8 +105,8 @@ export class NamespacedBus implements Bus {
     return this.#bus.settled(this.#cursors + queue);
   }
 
-  logState(): Promise<LogState> {
-    return this.#bus.logState();
+  logState(age?: number): Promise<LogState> {
+    return this.#bus.logState(age);
   }
 
   lastSequence(): Promise<number> {

@@ -27,6 +27,7 @@ import { Elections } from "./elections.ts";
 import { Keeper, type Traffic } from "./keeper.ts";
 import { type Connections, Links, type LinkUse } from "./links.ts";
 import { nextAbove } from "./log-look.ts";
+import { LogReader } from "./log-reader.ts";
 import { base64Length, HEADER_LIMIT, HEADER_OVERHEAD } from "./props-header.ts";
 import { Publisher } from "./publisher.ts";
 import { Pulls } from "./pulls.ts";
@@ -96,7 +97,7 @@ export class JetStreamBus implements Bus {
   readonly #elections: Elections;
   readonly #traffic: Traffic;
   readonly #keeper: Keeper;
-  #lastSequence: Promise<number> | undefined;
+  readonly #reader: LogReader;
 
   /** Use {@link openBus}: this one has not looked at the server yet. */
   constructor(options: BusOptions) {
@@ -151,6 +152,7 @@ export class JetStreamBus implements Bus {
     this.#cursors = new Cursors(this.#requests, options, this, () => delivering.isClustered);
     this.#traffic = options.traffic ?? { seen: false };
     this.#keeper = new Keeper({ requests: this.#requests, stream, root: options.root, traffic: this.#traffic, log });
+    this.#reader = new LogReader(() => readLogState(this.#requests, stream));
     this.#elections = new Elections({
       link: api,
       stream,
@@ -228,17 +230,12 @@ export class JetStreamBus implements Bus {
     return await this.#settlements.settled(queue);
   }
 
-  async logState(): Promise<LogState> {
-    return await readLogState(this.#requests, this.#options.stream);
+  async logState(age?: number): Promise<LogState> {
+    return await this.#reader.state(age);
   }
 
-  /** All calls of one turn share one request; it is sent after every one of them. */
   lastSequence(): Promise<number> {
-    this.#lastSequence ??= Promise.resolve().then(async () => {
-      this.#lastSequence = undefined;
-      return (await this.logState()).lastSequence;
-    });
-    return this.#lastSequence;
+    return this.#reader.last();
   }
 
   async createCursor(spec: CursorSpec, permit?: Permit): Promise<void> {
