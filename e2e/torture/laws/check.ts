@@ -33,7 +33,7 @@ export function check(recorded: History): Violation[] {
     ...returnsAreTrue(history, spans),
     ...whatStandsIsFound(history, spans),
     ...settledIsSettled(history),
-    ...handedBackComesAgain(history, { spans, published }, purges, losses),
+    ...handedBackComesAgain(history, purges, losses),
     ...secondIsFlagged(history),
     ...orderIsKept(history),
     ...purgedIsGone(history, purges, published),

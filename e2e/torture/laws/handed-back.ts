@@ -1,28 +1,21 @@
 // The law of what a client had and did not settle for good: requeued, or held when its channel, its connection or its
 // gateway ended, it comes again; a purge meanwhile spares it. Used by check.ts. Separate from settlement.ts, whose
 // messages are done with.
-import type { History, Publish } from "../history.ts";
-import { lastDeletion, storedBy } from "./delivery.ts";
+import type { History } from "../history.ts";
+import { lastDeletion } from "./delivery.ts";
 import { heldUntil, type Losses } from "./lives.ts";
 import type { Purges } from "./purge.ts";
 import { grouped } from "./settlement.ts";
-import type { Spans } from "./spans.ts";
 import type { Violation } from "./violation.ts";
 
 /** Two sockets are read in an order that says nothing about deliveries closer than this. */
 const TOGETHER = 500;
 
 /**
- * Judged where the queue was drained, and not deleted since; a message that anybody settled for good may be gone. So may
- * one that was stored while its binding was being undone: it is delivered by who has not heard of that yet, and not again
- * (docs/reliability.md).
+ * Judged where the queue was drained, and not deleted since; a message that anybody settled for good may be gone. What was
+ * delivered is in the queue, also where its binding was being undone when it was stored.
  */
-export function handedBackComesAgain(
-  history: History,
-  { spans, published }: { readonly spans: Spans; readonly published: ReadonlyMap<string, Publish> },
-  purges: Purges,
-  losses: Losses,
-): Violation[] {
+export function handedBackComesAgain(history: History, purges: Purges, losses: Losses): Violation[] {
   const { drained, lives, faults } = history;
   const lifeOf = new Map(lives.map((life) => [life.consumer, life]));
   const deleted = new Map([...drained.keys()].map((queue) => [queue, lastDeletion(history, queue)]));
@@ -31,10 +24,6 @@ export function handedBackComesAgain(
     const last = deliveries.at(-1);
     if (last === undefined || !drained.has(last.queue) || (deleted.get(last.queue) ?? 0) >= last.at) continue;
     if (deliveries.some(({ settlement }) => settlement !== undefined && settlement !== "requeue")) continue;
-    const publish = published.get(last.id);
-    if (publish === undefined) continue;
-    const { exchange, routingKey, sent } = publish;
-    if (!spans.certainly(last.queue, exchange, routingKey, sent, storedBy(publish, last))) continue;
     // Whose hands it was in last is not certain where two had it at about the same time: the earlier end counts.
     const latest = deliveries.filter(({ at }) => at >= last.at - TOGETHER);
     const ready = Math.min(...latest.map((each) => heldUntil(each, lifeOf.get(each.consumer), faults)));

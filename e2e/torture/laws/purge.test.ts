@@ -122,6 +122,10 @@ describe("handed back comes again", () => {
     expect(held(nothing, {})).toEqual([law]);
   });
 
+  it("is broken also where it was stored while its binding was being undone", () => {
+    expect(held((history) => history.operations.push(operation("unbind", 1_005, 1_500)), {})).toEqual([law]);
+  });
+
   it("is broken where a purge took it out of a client's hands", () => {
     expect(held((history) => history.operations.push(purge(3_000, 3_100, 0)), {})).toEqual([law]);
   });
@@ -136,10 +140,6 @@ describe("handed back comes again", () => {
       },
     ],
     ["its queue was deleted", (history: History) => history.operations.push(operation("delete", 7_000, 7_010))],
-    [
-      "it was stored while its binding was being undone",
-      (history: History) => history.operations.push(operation("unbind", 1_005, 1_500)),
-    ],
     ["its queue was not drained", (history: History) => history.drained.clear()],
     [
       "it may have been sent to somebody who acknowledges nothing and is lost",

@@ -50,10 +50,17 @@ export interface QueueRecord {
  * The part of the log in which a binding holds: sequences above `from`, up to and including `until`
  * (absent while the binding stands). It belongs to one life of its queue and its exchange, named by
  * the revision that created each: a redeclared one revives nothing.
+ *
+ *   open (no `until`) → closing (`until` and `closing`) → closed (`until` alone)
  */
 export interface Interval {
   readonly from: number;
   readonly until?: number;
+  /**
+   * The binding is being undone, and its end is not known yet: it is no less than `until`, and what lies above that is
+   * undecided. Versions before this field take `until` for the end, which is what they would have written.
+   */
+  readonly closing?: true;
   readonly queueId: number;
   readonly exchangeId: number;
   /** The exchange's kind then: the key's meaning must not change under messages already queued. */

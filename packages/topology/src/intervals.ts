@@ -14,6 +14,19 @@ interface Span {
   readonly until: number;
 }
 
+/** An interval on one filter. */
+interface Indexed extends Span {
+  /** Its end is not known yet: it is no less than `until`. */
+  readonly closing: boolean;
+}
+
+/** What is known of a subject. */
+interface Known {
+  readonly spans: readonly Span[];
+  /** Above it, what no span holds may come to be held: the least `until` of what is closing. */
+  readonly undecidedAbove: number;
+}
+
 /** How many subjects a queue remembers; beyond that it starts afresh (keys that never repeat must not eat memory). */
 const CACHED_SUBJECTS = 1024;
 
@@ -30,9 +43,9 @@ export class Intervals {
   /** Bucket key → record: every binding of this queue name, also those of an earlier life. */
   readonly #bindings = new Map<string, Binding>();
   /** Every interval of the present life under its filters. */
-  #index = new FilterIndex<Span>();
-  readonly #indexed = new Map<string, readonly (readonly [filter: string, span: Span])[]>();
-  readonly #cache = new Map<string, readonly Span[]>();
+  #index = new FilterIndex<Indexed>();
+  readonly #indexed = new Map<string, readonly (readonly [filter: string, span: Indexed])[]>();
+  readonly #cache = new Map<string, Known>();
   #life: Queue | undefined;
   #filters: string[] | undefined;
   #list: readonly Binding[] | undefined;
@@ -58,7 +71,7 @@ export class Intervals {
     this.#life = queue;
     if (before?.from !== queue?.from) this.#cache.clear();
     if (before?.id === queue?.id) return;
-    this.#index = new FilterIndex<Span>();
+    this.#index = new FilterIndex<Indexed>();
     this.#indexed.clear();
     this.#forget();
     for (const [key, binding] of this.#bindings) this.#compile(key, binding);
@@ -80,12 +93,18 @@ export class Intervals {
 
   /** Whether the message stored at this sequence on this subject was ever put in the queue. */
   holds(subject: string, sequence: number): boolean {
-    const spans = this.#cache.get(subject) ?? this.#look(subject);
+    const { spans } = this.#cache.get(subject) ?? this.#look(subject);
     for (let i = 0; i < spans.length; i++) {
       const span = spans[i];
       if (span !== undefined && sequence > span.from && sequence <= span.until) return true;
     }
     return false;
+  }
+
+  /** Whether it is not known yet if the queue holds this message: a binding that matches it is being undone. */
+  isUndecided(subject: string, sequence: number): boolean {
+    const { undecidedAbove } = this.#cache.get(subject) ?? this.#look(subject);
+    return sequence > undecidedAbove && !this.holds(subject, sequence);
   }
 
   /** The filters that the queue's consumer must have: an antichain, never empty. */
@@ -101,10 +120,11 @@ export class Intervals {
 
   #compile(key: string, binding: Binding): void {
     const id = this.#life?.id;
-    const pairs: (readonly [string, Span])[] = [];
+    const pairs: (readonly [string, Indexed])[] = [];
     for (const interval of binding.intervals) {
       if (interval.queueId !== id) continue;
-      const span: Span = { from: interval.from, until: interval.until ?? Number.POSITIVE_INFINITY };
+      const { from, until = Number.POSITIVE_INFINITY, closing = false } = interval;
+      const span: Indexed = { from, until, closing };
       for (const filter of filtersOf(binding, interval, this.#root)) {
         this.#index.add(filter, span);
         pairs.push([filter, span]);
@@ -118,16 +138,18 @@ export class Intervals {
     this.#filters = undefined;
   }
 
-  #look(subject: string): readonly Span[] {
+  #look(subject: string): Known {
     if (this.#cache.size >= CACHED_SUBJECTS) this.#cache.clear();
-    const found = this.#index.collect(subject, new Set<Span>());
+    const found = this.#index.collect(subject, new Set<Indexed>());
+    let undecidedAbove = Number.POSITIVE_INFINITY;
+    for (const { until, closing } of found) if (closing) undecidedAbove = Math.min(undecidedAbove, until);
     // Derived, never stored (HIP §2); its beginning stands in the queue's record.
     if (this.#life !== undefined && subject === this.#implicit) {
-      found.add({ from: this.#life.from, until: Number.POSITIVE_INFINITY });
+      found.add({ from: this.#life.from, until: Number.POSITIVE_INFINITY, closing: false });
     }
-    const spans = merged([...found]);
-    this.#cache.set(subject, spans);
-    return spans;
+    const known: Known = { spans: merged([...found]), undecidedAbove };
+    this.#cache.set(subject, known);
+    return known;
   }
 }
 

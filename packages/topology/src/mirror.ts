@@ -18,6 +18,8 @@ import { Routes } from "./routes.ts";
  */
 export interface TopologyListener {
   queueChanged(name: string, queue: Queue | undefined, before: Queue | undefined): void;
+  /** A binding's record changed, or is gone (undefined). */
+  bindingChanged?(queue: string, binding: Binding | undefined): void;
   exchangeChanged?(name: string, exchange: Exchange | undefined, before: Exchange | undefined): void;
   /** A replica's lease appeared, or ended. Refreshes are not told. */
   replicaChanged?(id: string, alive: boolean): void;
@@ -140,6 +142,11 @@ export class Mirror {
     return this.#intervals.get(queue)?.holds(subject, sequence) === true;
   }
 
+  /** {@link Topology.isUndecided}. */
+  isUndecided(queue: string, subject: string, sequence: number): boolean {
+    return this.#intervals.get(queue)?.isUndecided(subject, sequence) === true;
+  }
+
   /** {@link Topology.filters}. */
   filters(queue: string): string[] {
     return (this.#intervals.get(queue) ?? new Intervals(queue, this.#root)).filters();
@@ -229,6 +236,7 @@ export class Mirror {
     if (intervals.empty) this.#intervals.delete(queue);
     this.#routes.setBinding(key, exchange, binding);
     this.#version++;
+    this.listener?.bindingChanged?.(queue, binding);
   }
 
   #setReplica(id: string, replica: ReplicaRecord | undefined): void {

@@ -68,8 +68,10 @@ export function toReplica(raw: RawRecord, revision: number): ReplicaRecord {
 
 function isInterval(value: unknown): value is Interval {
   if (!isObject(value)) return false;
-  const { from, until, queueId, exchangeId, kind } = value;
+  const { from, until, closing, queueId, exchangeId, kind } = value;
   if (typeof from !== "number" || typeof queueId !== "number" || typeof exchangeId !== "number") return false;
+  // One that is closing has held up to some sequence at least.
+  if (closing !== undefined && (closing !== true || until === undefined)) return false;
   return isKind(kind) && (until === undefined || typeof until === "number");
 }
 

@@ -159,6 +159,14 @@ export class Topology {
     return this.#mirror.holds(queue, subject, sequence);
   }
 
+  /**
+   * Whether nobody knows yet if that message is in this queue: no interval holds it, but one may, whose end is not written
+   * yet ({@link Interval.closing}). It is neither to be delivered nor to be dropped. Provisional, as {@link holds}.
+   */
+  isUndecided(queue: string, subject: string, sequence: number): boolean {
+    return this.#mirror.isUndecided(queue, subject, sequence);
+  }
+
   /** The filters that the queue's consumer must have by the records: an antichain, sorted, never empty. */
   filters(queue: string): string[] {
     return this.#mirror.filters(queue);

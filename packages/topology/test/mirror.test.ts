@@ -59,6 +59,17 @@ class Model {
     );
   }
 
+  isUndecided(name: string, exchange: string, routingKey: string, sequence: number): boolean {
+    if (exchange === "" || this.holds(name, exchange, routingKey, sequence)) return false;
+    return this.#valid(name).some(
+      ([binding, { until, closing, kind }]) =>
+        closing === true &&
+        binding.exchange === exchange &&
+        keyMatches(kind, binding.key, routingKey) &&
+        sequence > (until ?? 0),
+    );
+  }
+
   filters(name: string): string[] {
     const filters = [implicitFilter(name)];
     for (const [{ exchange, key }, { kind }] of this.#valid(name)) {
@@ -83,8 +94,20 @@ type Step = (model: Model) => { key: string; record: object | undefined };
 const kind = fc.constantFrom<ExchangeKind>("direct", "fanout", "topic");
 const id = fc.constantFrom(...IDS);
 const interval: fc.Arbitrary<Interval> = fc
-  .record({ from: fc.nat(5), length: fc.option(fc.nat(4), { nil: undefined }), queueId: id, exchangeId: id, kind })
-  .map(({ from, length, ...rest }) => ({ from, ...rest, ...(length === undefined ? {} : { until: from + length }) }));
+  .record({
+    from: fc.nat(5),
+    length: fc.option(fc.nat(4), { nil: undefined }),
+    isClosing: fc.boolean(),
+    queueId: id,
+    exchangeId: id,
+    kind,
+  })
+  .map(({ from, length, isClosing, ...rest }) => ({
+    from,
+    ...rest,
+    ...(length === undefined ? {} : { until: from + length }),
+    ...(length !== undefined && isClosing ? { closing: true as const } : {}),
+  }));
 
 const exchangeStep: fc.Arbitrary<Step> = fc
   .record({
@@ -159,6 +182,9 @@ describe("Mirror", () => {
                   const holds = mirror.holds(queue, subject, sequence);
                   if (holds !== model.holds(queue, exchange, routingKey, sequence))
                     expect.fail(`${queue} ${subject} ${sequence}`);
+                  const isUndecided = mirror.isUndecided(queue, subject, sequence);
+                  if (isUndecided !== model.isUndecided(queue, exchange, routingKey, sequence))
+                    expect.fail(`${queue} ${subject} ${sequence} undecided`);
                 }
               }
             }
@@ -182,6 +208,38 @@ describe("Mirror", () => {
     );
   });
 
+  it("law: the end of what is closing decides what was undecided, up to it inside and above it outside, and nothing else", () => {
+    const at = { queue: "q", exchange: "x", key: "k", arguments: "" };
+    fc.assert(
+      fc.property(fc.array(interval, { maxLength: 4 }), fc.nat(4), (some, more) => {
+        // One life of the queue and the exchange, and a key that matches whatever the kind is.
+        const closing = some.map((each) => ({ ...each, queueId: 2, exchangeId: 1 }));
+        const last = Math.max(0, ...closing.map(({ until }) => until ?? 0)) + more;
+        const closed = closing.map(({ closing: isClosing, ...each }) => (isClosing ? { ...each, until: last } : each));
+        const told = [closing, closed].map((intervals) => {
+          const mirror = new Mirror("amqp");
+          mirror.apply({ key: exchangeKey("x"), value: encodeRecord(exchangeRecord()), revision: 1 });
+          mirror.apply({ key: queueKey("q"), value: encodeRecord(queueRecord()), revision: 2 });
+          mirror.apply({ key: bindingKey(at), value: encodeRecord({ arguments: "", intervals }), revision: 3 });
+          return mirror;
+        }) as [Mirror, Mirror];
+        const [before, after] = told;
+        for (let sequence = 0; sequence < 16; sequence++) {
+          const [held, holds] = told.map((mirror) => mirror.holds("q", "amqp.x.k", sequence));
+          if (before.isUndecided("q", "amqp.x.k", sequence)) {
+            expect(held).toBe(false);
+            expect(holds).toBe(sequence <= last);
+          } else expect(holds).toBe(held);
+          expect(after.isUndecided("q", "amqp.x.k", sequence)).toBe(false);
+        }
+        // Nobody is told that it is routable once it is being undone.
+        const [routed, routes] = told.map((mirror) => mirror.routes("x", "k", "amqp.x.k"));
+        expect(routed).toBe(routes);
+        expect(before.filters("q")).toEqual(after.filters("q"));
+      }),
+    );
+  });
+
   it("law: what a queue holds, its filters catch", () => {
     fc.assert(
       fc.property(steps, (log) => {
@@ -196,7 +254,9 @@ describe("Mirror", () => {
           for (const exchange of ["", ...EXCHANGES]) {
             for (const routingKey of ROUTING_KEYS) {
               const subject = subjectOf(exchange, routingKey);
-              const held = [1, 4, 7, 10].some((sequence) => mirror.holds(queue, subject, sequence));
+              const held = [1, 4, 7, 10].some(
+                (sequence) => mirror.holds(queue, subject, sequence) || mirror.isUndecided(queue, subject, sequence),
+              );
               if (held) expect(filters.some((filter) => matches(filter, subject))).toBe(true);
             }
           }
@@ -238,6 +298,19 @@ describe("Mirror", () => {
     mirror.apply({ key: "z.later", value: Buffer.from("?"), revision: 9 });
     expect(unreadable).toEqual(["q.q", "q.q", "q.q", "q.q"]);
     expect(mirror.revision).toBe(9);
+  });
+
+  it("does not believe an interval that is closing and has held up to nowhere", () => {
+    const unreadable: string[] = [];
+    const mirror = new Mirror("amqp", (key) => unreadable.push(key));
+    const interval = { from: 1, queueId: 2, exchangeId: 1, kind: "topic" };
+    for (const [index, end] of [{ closing: true }, { closing: "yes", until: 4 }, { closing: true, until: 4 }].entries())
+      mirror.apply({
+        key: `b.q.x.k${index}`,
+        value: encodeRecord({ arguments: "", intervals: [{ ...interval, ...end }] }),
+        revision: index + 1,
+      });
+    expect(unreadable).toEqual(["b.q.x.k0", "b.q.x.k1"]);
   });
 
   it("keeps answering after far more subjects than it remembers", () => {

@@ -146,11 +146,19 @@ describe("Topology", () => {
         expect(one.queue(name)).toBe(queue);
         told.push([name, queue?.state, before?.state]);
       },
+      bindingChanged: (queue, binding) => {
+        expect(one.binding("q", "x", "k", "")).toBe(binding);
+        told.push([queue, binding?.intervals.length]);
+      },
     });
     const queue = defined(await one.createQueue("q", queueRecord({ state: "making" })));
+    const at = { queue: "q", exchange: "x", key: "k", arguments: "" };
+    await one.removeBinding(defined(await one.writeBinding(at, [], undefined)));
     await one.removeQueue(defined(await one.updateQueue(queue, { state: "ready" })));
     expect(told).toEqual([
       ["q", "making", undefined],
+      ["q", 0],
+      ["q", undefined],
       ["q", "ready", "making"],
       ["q", undefined, "ready"],
     ]);

@@ -1,16 +1,17 @@
 /**
  * Bindings: intervals of the log on a filter (design §1, §4 BIND, UNBIND).
  *
- * Responsibilities: opening an interval (filters onto the cursor, then the sequence, then the record), closing it (the
- * sequence, the record, the barrier), and closing all of an exchange's.
- * Used by: changing, exchanges, reconcile. Narrowing a cursor afterwards is chores' task. Separate because the order of
- * these steps is what keeps deliveries right.
+ * Responsibilities: opening an interval (filters onto the cursor, then the sequence, then the record), and what of a queue
+ * or an exchange is to be closed, and may be. Used by: changing, exchanges. How an interval is closed is closing's;
+ * narrowing a cursor afterwards is chores' task. Separate because the order of these steps is what keeps deliveries right.
  */
-import type { Binding, Exchange, Interval, Queue } from "@amqp/topology";
+import type { Exchange, Interval, Queue } from "@amqp/topology";
 import { antichain, isFault, toFilters } from "@amqp/translator";
 import { isRefusal, type Refusal, refuse } from "../refusals.ts";
+import type { Closing } from "./closing.ts";
 import { type Core, isForeign, queueLane, readyQueue, refuseFault, untilWritten, usableQueue } from "./context.ts";
 import type { CursorFilters } from "./filters.ts";
+import { hasClosing, hasOpen, living, openInterval } from "./open-intervals.ts";
 import type { BindingSpec } from "./verbs.ts";
 
 /** A binding that passed the checks and waits in its queue's lane. */
@@ -23,12 +24,14 @@ interface Bind {
 export class Bindings {
   readonly #core: Core;
   readonly #filters: CursorFilters;
-  /** Told of a queue with a closed interval: its cursor can be narrowed one day. */
+  readonly #closing: Closing;
+  /** Told of a queue with an interval that is closed, or was to be: its cursor can be narrowed one day. */
   readonly #closed: (queue: string) => void;
 
-  constructor(core: Core, filters: CursorFilters, closed: (queue: string) => void) {
+  constructor(core: Core, filters: CursorFilters, closing: Closing, closed: (queue: string) => void) {
     this.#core = core;
     this.#filters = filters;
+    this.#closing = closing;
     this.#closed = closed;
   }
 
@@ -115,24 +118,30 @@ export class Bindings {
   async #stillThere(queue: Queue, bind: Bind): Promise<undefined> {
     const present = this.#core.topology.exchange(bind.exchange.name);
     if (present?.state === "ready" && present.id === bind.exchange.id) return undefined;
-    await this.#close(queue, bind.spec, (interval) => interval.exchangeId === bind.exchange.id);
+    await this.#close(queue, [bind.spec], (interval) => interval.exchangeId === bind.exchange.id);
     return undefined;
   }
 
-  /** See `Verbs.unbind`; resolves to whether an interval was closed. What is not bound is unbound. */
+  /**
+   * See `Verbs.unbind`; resolves to whether an interval was closed. What is not bound is unbound; not so what an earlier
+   * leader, or a silent bus, left in the middle of it.
+   */
   async unbind(connection: string, spec: BindingSpec): Promise<Refusal | boolean> {
     if (spec.exchange === "") return refuse("default-exchange");
     return this.#core.lanes.run(queueLane(spec.queue), async () => {
       const queue = await readyQueue(this.#core, spec.queue);
       if (queue === undefined) return false;
       const { topology } = this.#core;
-      const find = (): Binding | undefined => topology.binding(spec.queue, spec.exchange, spec.key, spec.arguments);
-      if (!hasOpen(find(), queue)) {
+      const stands = (): boolean => {
+        const binding = topology.binding(spec.queue, spec.exchange, spec.key, spec.arguments);
+        return hasOpen(binding, queue) || hasClosing(binding, queue);
+      };
+      if (!stands()) {
         await topology.fence();
-        if (!hasOpen(find(), queue)) return false;
+        if (!stands()) return false;
       }
       if (isForeign(connection, queue)) return refuse("queue-locked", { queue: spec.queue });
-      await this.#close(queue, spec, () => true);
+      await this.#close(queue, [spec], () => true);
       return true;
     });
   }
@@ -146,50 +155,22 @@ export class Bindings {
         lanes.run(queueLane(name), async () => {
           const queue = topology.queue(name);
           if (queue === undefined) return;
-          const own = topology.bindingsOf(name).filter((binding) => binding.exchange === exchange.name);
-          await Promise.all(
-            own
-              .filter((binding) => hasOpen(binding, queue))
-              .map((binding) => this.#close(queue, binding, (interval) => interval.exchangeId === exchange.id)),
-          );
+          const own = topology
+            .bindingsOf(name)
+            .filter((binding) => binding.exchange === exchange.name)
+            .filter((binding) => hasOpen(binding, queue) || hasClosing(binding, queue));
+          if (own.length > 0) await this.#close(queue, own, (interval) => interval.exchangeId === exchange.id);
         }),
       ),
     );
   }
 
-  /** Writes `until` into the open intervals that are meant, and waits until every replica knows. */
-  async #close(queue: Queue, at: BindingSpec, meant: (interval: Interval) => boolean): Promise<void> {
-    const { topology, bus, fleet } = this.#core;
-    const until = await bus.lastSequence();
-    const written = await untilWritten(this.#core, async () => {
-      const present = topology.binding(at.queue, at.exchange, at.key, at.arguments);
-      if (present === undefined) return undefined;
-      const intervals = living(present, queue).map((interval) =>
-        interval.until === undefined && meant(interval)
-          ? { ...interval, until: Math.max(until, interval.from) }
-          : interval,
-      );
-      return topology.writeBinding(
-        { queue: at.queue, exchange: at.exchange, key: at.key, arguments: at.arguments },
-        intervals,
-        present,
-      );
-    });
-    if (written !== undefined) await fleet.barrier(written.revision);
-    this.#closed(queue.name);
+  /** In the lane. Whatever becomes of it, its cursor is seen to: it is finished there, or narrowed. */
+  async #close(queue: Queue, bindings: readonly BindingSpec[], meant: (interval: Interval) => boolean): Promise<void> {
+    try {
+      await this.#closing.close(queue, bindings, meant);
+    } finally {
+      this.#closed(queue.name);
+    }
   }
-}
-
-/** The intervals of this life of the queue: an earlier one's are void. */
-export function living(binding: Binding | undefined, queue: Queue): readonly Interval[] {
-  return binding?.intervals.filter((interval) => interval.queueId === queue.id) ?? [];
-}
-
-/** Whether a binding stands: an open interval of this life of the queue. */
-export function hasOpen(binding: Binding | undefined, queue: Queue): boolean {
-  return living(binding, queue).some((interval) => interval.until === undefined);
-}
-
-function openInterval(binding: Binding | undefined, queue: Queue, exchange: Exchange): Interval | undefined {
-  return living(binding, queue).find((interval) => interval.until === undefined && interval.exchangeId === exchange.id);
 }

@@ -1,18 +1,19 @@
 /**
  * Chores: what must be done some time after a client was answered.
  *
- * Responsibilities: narrowing cursors whose closed intervals hold nothing any more, and finishing deletions that a
- * silent bus interrupted. Used by: leader (bindings and queues tell it; it tells nobody). Done by the leader only.
+ * Responsibilities: narrowing cursors whose closed intervals hold nothing any more, and finishing what a silent bus
+ * interrupted: deletions, and the undoing of bindings. Used by: leader (bindings and queues tell it). Done by the leader only.
  * Separate because narrowing at the wrong moment destroys queued messages (design §4, UNBIND): one file decides when.
  */
 import type { Binding, Interval, Queue } from "@amqp/topology";
 import { isFault, toFilters } from "@amqp/translator";
-import { living } from "./bindings.ts";
 import type { CursorState } from "./bus.ts";
+import type { Closing } from "./closing.ts";
 import { type Core, queueLane, untilWritten } from "./context.ts";
 import type { CursorFilters } from "./filters.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import { anyAbove } from "./log-look.ts";
+import { living } from "./open-intervals.ts";
 import { DRAIN_ABOVE } from "./walk.ts";
 
 /** Milliseconds until a queue is looked at again: at first, and at most. */
@@ -23,13 +24,24 @@ export class Chores {
   readonly #core: Core;
   readonly #filters: CursorFilters;
   readonly #lifecycle: Lifecycle;
+  readonly #closing: Closing;
+  /** Told of an exchange that lost a binding here. */
+  readonly #unbound: (exchange: string) => void;
   readonly #timers: Map<string, NodeJS.Timeout> = new Map<string, NodeJS.Timeout>();
   #closed = false;
 
-  constructor(core: Core, filters: CursorFilters, lifecycle: Lifecycle) {
+  constructor(
+    core: Core,
+    filters: CursorFilters,
+    lifecycle: Lifecycle,
+    closing: Closing,
+    unbound: (exchange: string) => void,
+  ) {
     this.#core = core;
     this.#filters = filters;
     this.#lifecycle = lifecycle;
+    this.#closing = closing;
+    this.#unbound = unbound;
   }
 
   /** A queue has a closed interval, or a deletion that is not finished: see to it, now and until it is done. */
@@ -37,6 +49,11 @@ export class Chores {
     const timer = this.#timers.get(queue);
     if (timer !== undefined) clearTimeout(timer);
     this.#schedule(queue, 0, FIRST);
+  }
+
+  /** As {@link seeTo}, in a while, where that was not said: whoever is at it may come to its end first. */
+  seeToLater(queue: string): void {
+    if (!this.#timers.has(queue)) this.#schedule(queue, FIRST, FIRST);
   }
 
   close(): void {
@@ -69,7 +86,10 @@ export class Chores {
     if (this.#closed || !this.#core.leadership.mayWrite) return true;
     const queue = this.#core.topology.queue(name);
     if (queue === undefined) return true;
-    if (queue.state === "ready") return this.#narrow(queue);
+    if (queue.state === "ready") {
+      for (const exchange of await this.#closing.finish(queue)) this.#unbound(exchange);
+      return this.#narrow(queue);
+    }
     await this.#lifecycle.finishDeletion(queue, await this.#core.bus.cursorState(name));
     return true;
   }
@@ -113,8 +133,12 @@ export class Chores {
    * queue's floor never moves). The log itself says whether it is: the server that leads the cursor may have heard less of
    * the log than was confirmed (measured on three servers: 10 of 150 states right after the PubAck said 0).
    */
-  async #isEmptied(state: CursorState, { from, until, kind }: Interval, { exchange, key }: Binding): Promise<boolean> {
-    if (until === undefined) return false;
+  async #isEmptied(
+    state: CursorState,
+    { from, until, closing, kind }: Interval,
+    { exchange, key }: Binding,
+  ): Promise<boolean> {
+    if (until === undefined || closing === true) return false;
     if (state.ackFloor >= until) return true;
     if (state.pending > 0 || state.ackPending > 0) return false;
     if (state.delivered >= until) return true;

@@ -13,6 +13,7 @@ import type { Desk } from "./desk.ts";
 import { type FilterInterval, type Segment, segmentsAbove } from "./interval-segments.ts";
 import { Lag } from "./lag.ts";
 import { anyWithin } from "./log-look.ts";
+import { isClosing } from "./open-intervals.ts";
 import { mayCount } from "./walk.ts";
 
 /** How long a cursor hears of what the log has, on a server that is busy: milliseconds. */
@@ -42,6 +43,8 @@ export async function countReady(desk: Desk, quick: boolean): Promise<Count> {
 /** `segments`: where in the log what is pending lies; none where it was not looked for. */
 async function countOnce(desk: Desk, quick: boolean): Promise<Count & { readonly segments: readonly Segment[] }> {
   const { pulling, dealing, settling, bus, name, held, options, topology } = desk;
+  // What was undone before this count was asked for has its end.
+  if (topology.bindingsOf(name).some(isClosing)) await topology.fence();
   await pulling.calm();
   // What came and waits for the fence is out, and in nobody's hands yet.
   await dealing.dealt();
@@ -64,10 +67,11 @@ async function countOnce(desk: Desk, quick: boolean): Promise<Count & { readonly
 function intervalsOf(topology: Topology, queue: Queue): FilterInterval[] {
   const intervals: FilterInterval[] = [{ filters: [implicitFilter(queue.name, topology.root)], from: queue.from }];
   for (const { exchange, key, intervals: own } of topology.bindingsOf(queue.name)) {
-    for (const { kind, from, until, queueId } of own) {
+    for (const { kind, from, until, closing, queueId } of own) {
       if (queueId !== queue.id) continue;
       const filters = toFilters(kind, exchange, key, topology.root);
-      if (!isFault(filters)) intervals.push({ filters, from, until });
+      // What is undecided counts as it does where it was sent out already: as ready.
+      if (!isFault(filters)) intervals.push({ filters, from, until: closing === true ? undefined : until });
     }
   }
   return intervals;

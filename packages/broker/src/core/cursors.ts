@@ -67,6 +67,11 @@ export class Cursors {
     present.cursor.gone();
   }
 
+  /** The mirror saw a binding of that queue change. */
+  bindingChanged(queue: string): void {
+    this.present(queue)?.bindingChanged();
+  }
+
   away(): void {
     for (const { cursor } of this.#cursors.values()) cursor.away();
   }

@@ -2,7 +2,7 @@
  * The delivery path of a queue: from the message that came to the client that gets it, in one turn.
  *
  * Responsibilities: in the queue or not → expired or not → whose turn → booked → delivered; or handed back where nobody
- * can take it. Nothing here waits, but for the fence before a message is found to be in no interval.
+ * can take it. Nothing here waits, but the sieve.
  * Used by: queue. Separate because it is the hot path: no promise, no closure, one object a delivery.
  */
 import { setTimeout as sleep } from "node:timers/promises";
@@ -70,6 +70,7 @@ export class Dealing implements Puller, SieveSink, Settler {
   /** The queue is gone: what still comes is nobody's. */
   end(): void {
     this.#ended = true;
+    this.sieve.changed();
   }
 
   /** A message of the shared pull. */

@@ -9,8 +9,9 @@
 import type { Exchange, ExchangeRecord } from "@amqp/topology";
 import { checkKind, checkName, isFault } from "@amqp/translator";
 import { type Refusal, refuse } from "../refusals.ts";
-import { type Bindings, hasOpen } from "./bindings.ts";
+import type { Bindings } from "./bindings.ts";
 import { type Core, exchangeLane, refuseFault, untilWritten } from "./context.ts";
+import { hasOpen } from "./open-intervals.ts";
 import type { ExchangeSpec } from "./verbs.ts";
 
 export class Exchanges {
@@ -95,8 +96,7 @@ export class Exchanges {
   /** From `deleting` to gone. Every step may be run again by whoever leads after a crash. */
   async finishDeletion(exchange: Exchange): Promise<void> {
     const { topology, fleet } = this.#core;
-    // Nobody publishes to it any more: the intervals may end at the log's end.
-    await fleet.barrier(exchange.revision);
+    // Nobody publishes to it any more when the intervals end: whoever knows that they are closing knows of this as well.
     await this.#bindings.closeAll(exchange);
     await untilWritten(this.#core, async () => {
       const present = topology.exchange(exchange.name);

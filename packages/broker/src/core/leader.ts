@@ -9,6 +9,7 @@ import { Bindings } from "./bindings.ts";
 import type { Changes } from "./changes.ts";
 import { Changing } from "./changing.ts";
 import { Chores } from "./chores.ts";
+import { Closing } from "./closing.ts";
 import { Consumers, type Consuming } from "./consumers.ts";
 import type { Core } from "./context.ts";
 import { Exchanges } from "./exchanges.ts";
@@ -27,6 +28,7 @@ export class Leader {
   readonly #core: Core;
   readonly #filters: CursorFilters;
   readonly #lifecycle: Lifecycle;
+  readonly #closing: Closing;
   readonly #chores: Chores;
   readonly #queues: Queues;
   readonly #consumers: Consumers = new Consumers();
@@ -36,9 +38,15 @@ export class Leader {
     this.#core = core;
     this.#filters = new CursorFilters(core.bus, core.leadership);
     this.#lifecycle = new Lifecycle(core, this.#filters);
-    this.#chores = new Chores(core, this.#filters, this.#lifecycle);
+    this.#closing = new Closing(core);
+    this.#chores = new Chores(core, this.#filters, this.#lifecycle, this.#closing, (exchange) => {
+      // Not awaited inside the queue's lane: an exchange's deletion waits for lanes of queues.
+      void this.exchanges.bindingsWent(exchange).catch((error: unknown) => {
+        core.log.error({ err: error, exchange }, "an auto-delete exchange without bindings could not be deleted");
+      });
+    });
     const seeTo = (queue: string): void => this.#chores.seeTo(queue);
-    const bindings = new Bindings(core, this.#filters, seeTo);
+    const bindings = new Bindings(core, this.#filters, this.#closing, seeTo);
     this.#sweeper = new Sweeper(core);
     this.exchanges = new Exchanges(core, bindings);
     this.#queues = new Queues(core, this.#lifecycle, this.exchanges, this.#consumers, seeTo);
@@ -51,6 +59,7 @@ export class Leader {
       core: this.#core,
       filters: this.#filters,
       lifecycle: this.#lifecycle,
+      closing: this.#closing,
       exchanges: this.exchanges,
       chores: this.#chores,
       consumers: this.#consumers,
@@ -61,6 +70,14 @@ export class Leader {
     await this.#queues.deleteUnconsumed();
     await this.#doubtAll();
     await this.#sweeper.sweepAll();
+  }
+
+  /**
+   * A binding is being undone. It may be by an earlier leader, whose last write the bus had kept back until now: then
+   * nobody else comes to its end.
+   */
+  seesClosing(queue: string): void {
+    if (this.#core.leadership.mayWrite) this.#chores.seeToLater(queue);
   }
 
   /** Who takes over from now on finds the same in reconciling; who is at it may have been past it when this one ended. */

@@ -88,7 +88,9 @@ async function takeAll(desk: Desk, last: number): Promise<Purged> {
         // Without it this process may settle nothing.
         if (!options.holdsLease()) return { messages: purged, lost: true };
         settling.finish(message);
-        if (dealing.sieve.holds(message) && !isExpired(message, options, 0)) purged++;
+        // What is undecided is gone by this for good: it was in the queue.
+        const wasInside = dealing.sieve.holds(message) || dealing.sieve.isUndecided(message);
+        if (wasInside && !isExpired(message, options, 0)) purged++;
       }
       if (past || why === "gone") return { messages: purged, lost: false };
       if (why === "lost") return { messages: purged, lost: true };

@@ -107,6 +107,11 @@ export class QueueCursor {
     this.#redelivery.suspect(sequence);
   }
 
+  /** A binding of the queue changed. */
+  bindingChanged(): void {
+    this.#dealing.sieve.changed();
+  }
+
   get state(): PullingState {
     return this.#pulling.state;
   }

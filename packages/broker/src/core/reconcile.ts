@@ -1,21 +1,22 @@
 /**
  * Reconciling: what a new leader does before anything else.
  *
- * Responsibilities: finishing what a crash left `making` or `deleting`; dropping exclusive queues whose owner is gone and,
+ * Responsibilities: finishing what a crash left `making`, `deleting` or closing; dropping exclusive queues whose owner is gone and,
  * where a fleet starts, transient queues and exchanges; giving every cursor the filters its records say; removing
  * cursors that no record names; and learning who consumes. Used by: leader, before it leads. Separate because it is the
  * only code that must work from any state.
  */
 import type { Queue } from "@amqp/topology";
-import { hasOpen } from "./bindings.ts";
 import type { CursorState } from "./bus.ts";
 import type { Chores } from "./chores.ts";
+import type { Closing } from "./closing.ts";
 import type { Consumers, Consuming } from "./consumers.ts";
 import { type Core, exchangeLane, queueLane } from "./context.ts";
 import type { Exchanges } from "./exchanges.ts";
 import type { CursorFilters } from "./filters.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import { ownCursors } from "./namespace.ts";
+import { hasOpen } from "./open-intervals.ts";
 
 /** Milliseconds until a queue whose consumer nobody leads is tried again. */
 const LATER = 2_000;
@@ -26,6 +27,7 @@ export interface Parts {
   readonly core: Core;
   readonly filters: CursorFilters;
   readonly lifecycle: Lifecycle;
+  readonly closing: Closing;
   readonly exchanges: Exchanges;
   readonly chores: Chores;
   readonly consumers: Consumers;
@@ -101,7 +103,7 @@ async function one(
   starting: boolean,
   went: Set<string>,
 ): Promise<void> {
-  const { core, filters, lifecycle, chores } = parts;
+  const { core, filters, lifecycle, closing, chores } = parts;
   const { topology } = core;
   const ownerGone = queue.exclusive !== null && !core.fleet.lives(queue.exclusive);
   if (queue.state !== "ready" || ownerGone || (starting && !queue.durable)) {
@@ -110,6 +112,7 @@ async function one(
   }
   // A fleet that starts has no consumers yet: an auto-delete queue waits for its first one again, as after a declare.
   if (starting && queue.consumed) await topology.updateQueue(queue, { consumed: false });
+  for (const exchange of await closing.finish(queue)) went.add(exchange);
   const wanted = topology.filters(queue.name);
   if (state === undefined || state.queueId !== queue.id) {
     core.log.error({ queue: queue.name }, "a queue's consumer was gone; made anew, what it held is lost");

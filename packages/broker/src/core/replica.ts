@@ -19,6 +19,7 @@ import { Leader } from "./leader.ts";
 import { Leadership } from "./leadership.ts";
 import type { Log } from "./log.ts";
 import type { Properties } from "./message.ts";
+import { isClosing } from "./open-intervals.ts";
 import type { Peers } from "./peers.ts";
 import { Presence, type PresenceListener } from "./presence.ts";
 
@@ -74,6 +75,8 @@ export class Replica {
       const suspectBelow = starting && !topology.fleet().clean ? await bus.lastSequence() : 0;
       replica = new Replica(options, topology, presence, { starting, suspectBelow });
       await presence.take(replica.#presenceListener());
+      // Whoever changes something waits for this replica from now on; what was changed before is in the mirror after this.
+      await topology.fence();
       replica.#acting = presence.id;
       if (starting) await replica.#markFleet(false);
       await replica.#leadership.seek();
@@ -120,6 +123,10 @@ export class Replica {
     this.#answers = new Answers(topology, cursors, this.consumption, this.lead);
     topology.listen({
       queueChanged: (name, queue) => cursors.queueChanged(name, queue),
+      bindingChanged: (queue, binding) => {
+        cursors.bindingChanged(queue);
+        if (binding !== undefined && isClosing(binding)) this.leader.seesClosing(queue);
+      },
       replicaChanged: (id, alive) => {
         if (!alive) {
           fleet.replicaGone(id);

@@ -19,6 +19,9 @@ export async function whole(url: string, rig: Rig, expect: ExpectStatic): Promis
     const queues = [...topology.queues()];
     const states = [...queues, ...topology.exchanges()].map(({ name, state }) => ({ name, state }));
     const bindings = [...NAMES.queues.flatMap((name) => topology.bindingsOf(name))];
+    const closing = bindings.flatMap(({ queue, exchange, key, intervals }) =>
+      intervals.some((interval) => interval.closing === true) ? [{ queue, exchange, key }] : [],
+    );
     const voided = bindings.flatMap(({ queue, exchange, key, intervals }) =>
       intervals.every(({ queueId }) => queueId === topology.queue(queue)?.id) ? [] : [{ queue, exchange, key }],
     );
@@ -31,6 +34,7 @@ export async function whole(url: string, rig: Rig, expect: ExpectStatic): Promis
       JSON.stringify([one.queue, one.queueId, [...one.filters].sort()]);
     return {
       unfinished: states.filter(({ state }) => state !== "ready"),
+      closing,
       voided,
       standing,
       cursors: (await rig.bus.cursors()).map(spell).sort(),
@@ -44,7 +48,7 @@ export async function whole(url: string, rig: Rig, expect: ExpectStatic): Promis
       const { cursors, records, ...rest } = await seen();
       return { ...rest, differ: JSON.stringify(cursors) === JSON.stringify(records) ? [] : { cursors, records } };
     };
-    await eventually(expect, end, { unfinished: [], voided: [], standing: [], differ: [] });
+    await eventually(expect, end, { unfinished: [], closing: [], voided: [], standing: [], differ: [] });
   } finally {
     await topology.close();
     await connection.close();
