@@ -25,6 +25,8 @@ export interface ClusterServer {
   clients(): Promise<readonly string[]>;
   /** The name of the server that hands out changes of streams and consumers. */
   metaLeader(): Promise<string | undefined>;
+  /** What its own copy of a stream has, whoever leads. */
+  copy(stream: string): Promise<Copy>;
   /** SIGKILL by default; resolves when it is dead. */
   kill(signal?: NodeJS.Signals): Promise<void>;
   /** Starts it on its old ports and store. */
@@ -32,6 +34,12 @@ export interface ClusterServer {
   /** Stands still, its connections open, until {@link resume}. */
   freeze(): void;
   resume(): void;
+}
+
+/** One server's copy of a stream. */
+export interface Copy {
+  readonly messages: number;
+  readonly lastSequence: number;
 }
 
 /** A Raft group as its leader describes it. */
@@ -238,6 +246,16 @@ cluster { name: amqp, host: 127.0.0.1, port: ${ports.route}, routes: [${routes.j
   async metaLeader(): Promise<string | undefined> {
     const answer = (await (await fetch(`${this.#monitor}/jsz`)).json()) as { meta_cluster?: { leader?: string } };
     return answer.meta_cluster?.leader;
+  }
+
+  async copy(stream: string): Promise<Copy> {
+    const answer = await fetch(`${this.#monitor}/jsz?streams=true&acc=$G`);
+    const { account_details } = (await answer.json()) as {
+      account_details?: { stream_detail?: { name: string; state: { messages: number; last_seq: number } }[] }[];
+    };
+    const found = (account_details ?? []).flatMap(({ stream_detail = [] }) => stream_detail);
+    const { messages = 0, last_seq = 0 } = found.find(({ name }) => name === stream)?.state ?? {};
+    return { messages, lastSequence: last_seq };
   }
 
   async start(): Promise<void> {

@@ -186,6 +186,10 @@ export interface Bus {
    */
   settled(queue: string): Promise<boolean>;
 
+  /** Whether several servers keep the log and lead in turn. */
+  readonly isClustered: boolean;
+  /** Resolves when whoever leads the queue's cursor has what is in the log now; at once where there is but one server. */
+  abreast(queue: string): Promise<void>;
   /** `age`: milliseconds since which an earlier answer will do; none by default. */
   logState(age?: number): Promise<LogState>;
   lastSequence(): Promise<number>;
@@ -199,7 +203,7 @@ export interface Bus {
   cursorState(queue: string): Promise<CursorState | undefined>;
   /** Every cursor that this software made, by its metadata; those of others on the log are not listed. */
   cursors(): Promise<readonly CursorState[]>;
-  /** Messages in the log above `above` on these filters (an antichain), by a throwaway counting cursor. */
+  /** Messages in the log above `above` on these filters (an antichain), by a throwaway counting cursor: not for clusters. */
   count(filters: readonly string[], above: number): Promise<number>;
   /** The sequence of the log's first message above `above` on this filter, as the log's leader has it; undefined: none. */
   nextAbove(filter: string, above: number): Promise<number | undefined>;

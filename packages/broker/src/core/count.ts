@@ -14,10 +14,8 @@ import { type FilterInterval, type Segment, segmentsAbove } from "./interval-seg
 import { Lag } from "./lag.ts";
 import { anyWithin } from "./log-look.ts";
 import { isClosing } from "./open-intervals.ts";
+import { HEARING, tally } from "./tally.ts";
 import { mayCount } from "./walk.ts";
-
-/** How long a cursor hears of what the log has, on a server that is busy: milliseconds. */
-const HEARING = 20;
 
 /** Ready messages; `bound`: not exactly, since they lie too far back to be counted. */
 export interface Count {
@@ -94,6 +92,7 @@ async function countPending(
   if (quick && (isPlain || state.pending === 0)) return { messages: state.pending, bound: false };
   const log = await bus.logState();
   if (log.lastSequence <= state.delivered) return { messages: 0, bound: false };
+  if (bus.isClustered) return await tally(bus, state, segments, isPlain);
   if (!mayCount(log, state.delivered)) {
     if (!isPlain) return { messages: state.pending, bound: true };
     await sleep(HEARING);

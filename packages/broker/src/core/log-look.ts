@@ -41,6 +41,42 @@ export async function anyWithin(
   return false;
 }
 
+/**
+ * How many messages lie in these segments (ascending) and match a filter of theirs, as the log's leader has it; undefined
+ * where they are more than `most`. A request a message, and one a filter.
+ */
+export async function countWithin(bus: Bus, segments: readonly Segment[], most: number): Promise<number | undefined> {
+  const filters = [...new Set(segments.flatMap((segment) => segment.filters))];
+  // Filters may overlap in part.
+  const found = new Set<number>();
+  for (let at = 0; at < filters.length && found.size <= most; at += AT_ONCE) {
+    const some = filters.slice(at, at + AT_ONCE);
+    await Promise.all(some.map((filter) => follow(bus, filter, segments, found, most)));
+  }
+  return found.size > most ? undefined : found.size;
+}
+
+async function follow(
+  bus: Bus,
+  filter: string,
+  segments: readonly Segment[],
+  found: Set<number>,
+  most: number,
+): Promise<void> {
+  let at = 0;
+  for (const { above, until = Number.POSITIVE_INFINITY, filters } of segments) {
+    if (!filters.includes(filter) || until <= at) continue;
+    for (at = Math.max(above, at); found.size <= most; ) {
+      const sequence = await bus.nextAbove(filter, at);
+      if (sequence === undefined) return;
+      // Nothing lies before it.
+      at = sequence > until ? sequence - 1 : sequence;
+      if (sequence > until) break;
+      found.add(sequence);
+    }
+  }
+}
+
 async function isAnywhere(bus: Bus, filter: string, segments: readonly Segment[], end: number): Promise<boolean> {
   let from = 0;
   for (const [place, { above, until = Number.POSITIVE_INFINITY, filters }] of segments.entries()) {

@@ -105,6 +105,14 @@ export class NamespacedBus implements Bus {
     return this.#bus.settled(this.#cursors + queue);
   }
 
+  get isClustered(): boolean {
+    return this.#bus.isClustered;
+  }
+
+  abreast(queue: string): Promise<void> {
+    return this.#bus.abreast(this.#cursors + queue);
+  }
+
   logState(age?: number): Promise<LogState> {
     return this.#bus.logState(age);
   }

@@ -10,7 +10,6 @@
 import type { Permit } from "@amqp/topology";
 import type {
   Bus,
-  BusListener,
   CursorSpec,
   CursorState,
   LogState,
@@ -20,12 +19,13 @@ import type {
   Settlement,
   UpdateOptions,
 } from "../core/bus.ts";
-import type { Log } from "../core/log.ts";
 import type { Properties } from "../core/message.ts";
+import { untilAbreast } from "./abreast.ts";
+import type { BusOptions } from "./bus-options.ts";
 import { Cursors } from "./cursors.ts";
 import { Elections } from "./elections.ts";
 import { Keeper, type Traffic } from "./keeper.ts";
-import { type Connections, Links, type LinkUse } from "./links.ts";
+import { Links, type LinkUse } from "./links.ts";
 import { nextAbove } from "./log-look.ts";
 import { LogReader } from "./log-reader.ts";
 import { base64Length, HEADER_LIMIT, HEADER_OVERHEAD } from "./props-header.ts";
@@ -35,35 +35,6 @@ import { Requests } from "./requests.ts";
 import { RoomWatch } from "./room-watch.ts";
 import { Settlements } from "./settlements.ts";
 import { checkServer, openStream, readLogState, readRoom } from "./stream.ts";
-
-export interface BusOptions extends Connections {
-  /** Told when the bus does not permit what was sent to deliver or settle: the subject. Publishes are answered. */
-  readonly denied?: ((subject: string) => void) | undefined;
-  readonly stream: string;
-  /** First word of every subject: `amqp`. */
-  readonly root: string;
-  /** The topology's, `amqp` by default. */
-  readonly bucket?: string;
-  /** Undefined: 1 for a new stream; an existing one keeps its own. */
-  readonly replicas?: number | undefined;
-  readonly maxBytes?: number | undefined;
-  /** JetStream domain. */
-  readonly domain?: string | undefined;
-  readonly listener: BusListener;
-  readonly log: Log;
-  /** How long a publish may wait for a leader or an answer, and a reading request for its own, milliseconds. */
-  readonly busTimeout?: number;
-  /** Octets of publishes under way above which there is no room; the window of {@link InFlight} by default. */
-  readonly unconfirmed?: number | undefined;
-  /** How long a changing request may take, milliseconds: below the lease (design §4). */
-  readonly writeTimeout?: number;
-  /** How long a waiting pull lives, milliseconds: no longer than the lease (design §6). */
-  readonly pullExpires?: number;
-  /** As the connections' own `inboxPrefix`. */
-  readonly inboxPrefix?: string;
-  /** Shared by every bus of a process on one stream. */
-  readonly traffic?: Traffic;
-}
 
 const BUS_TIMEOUT_MS = 30_000;
 /** Milliseconds, of a write and of a pull. */
@@ -228,6 +199,14 @@ export class JetStreamBus implements Bus {
 
   async settled(queue: string): Promise<boolean> {
     return await this.#settlements.settled(queue);
+  }
+
+  get isClustered(): boolean {
+    return this.#links.delivering.isClustered;
+  }
+
+  async abreast(queue: string): Promise<void> {
+    if (this.isClustered) await untilAbreast(this.#requests, this.#options.stream, queue);
   }
 
   async logState(age?: number): Promise<LogState> {

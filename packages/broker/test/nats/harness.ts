@@ -12,7 +12,8 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
 import type { BusListener, Incoming, PublishOutcome, PublishSink, PullSink } from "../../src/core/bus.ts";
 import type { Log } from "../../src/core/log.ts";
-import { type BusOptions, type JetStreamBus, openBus } from "../../src/nats/bus.ts";
+import { type JetStreamBus, openBus } from "../../src/nats/bus.ts";
+import type { BusOptions } from "../../src/nats/bus-options.ts";
 
 const BINARY = process.env.NATS_SERVER_BIN ?? "nats-server";
 const MIB = 1024 * 1024;
