@@ -120,9 +120,12 @@ export class JetStreamBus implements Bus {
       nextSubject: (queue) => this.#requests.subject(`CONSUMER.MSG.NEXT.${stream}.${queue}`),
       gone,
     });
-    this.#cursors = new Cursors(this.#requests, options, this, () => delivering.isClustered);
+    const isClustered = (): boolean => this.isClustered;
+    this.#cursors = new Cursors(this.#requests, options, this, isClustered);
     this.#traffic = options.traffic ?? { seen: false };
-    this.#keeper = new Keeper({ requests: this.#requests, stream, root: options.root, traffic: this.#traffic, log });
+    const { root } = options;
+    const keeping = { requests: this.#requests, stream, root, traffic: this.#traffic, isClustered, log };
+    this.#keeper = new Keeper(keeping);
     this.#reader = new LogReader(() => readLogState(this.#requests, stream));
     this.#elections = new Elections({
       link: api,
