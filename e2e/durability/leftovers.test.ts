@@ -38,7 +38,7 @@ async function publish(from: AmqpSocket, times: number, body: string): Promise<v
 
 async function count(queue: string): Promise<number> {
   socket.send(1, "queue.declare", { queue, durable: true });
-  return (await socket.expect("queue.declare-ok", 30_000)).messageCount;
+  return (await socket.expect("queue.declare-ok", 90_000)).messageCount;
 }
 
 describe(`a backlog of ${BACKLOG.toLocaleString("en")}`, () => {
@@ -63,7 +63,7 @@ describe(`a backlog of ${BACKLOG.toLocaleString("en")}`, () => {
     const publisher = await openPublisher(gateway);
     socket.send(1, "queue.delete", { queue: BESIDE });
     await publish(publisher, 5_000, "meanwhile");
-    expect((await socket.expect("queue.delete-ok", 30_000)).messageCount).toBeGreaterThanOrEqual(BACKLOG + 1_000);
+    expect((await socket.expect("queue.delete-ok", 90_000)).messageCount).toBeGreaterThanOrEqual(BACKLOG + 1_000);
     expect(await count(BESIDE)).toBe(0);
     publisher.destroy();
   }, 120_000);
@@ -76,7 +76,7 @@ describe(`a backlog of ${BACKLOG.toLocaleString("en")}`, () => {
 
   it("and then the last queue that held it is deleted: the stream is empty", async () => {
     socket.send(1, "queue.delete", { queue: DELETED });
-    expect((await socket.expect("queue.delete-ok", 30_000)).messageCount).toBe(BACKLOG + 6_000);
+    expect((await socket.expect("queue.delete-ok", 90_000)).messageCount).toBe(BACKLOG + 6_000);
     await untilStreamEmpty(gateway.natsUrl, 90_000);
     socket.destroy();
   }, 150_000);

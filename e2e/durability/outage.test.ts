@@ -10,6 +10,9 @@ import { addressOf, declare, openPublisher } from "./load.ts";
 
 afterAll(releaseAll);
 
+/** How long what was confirmed may take, on a machine that is busy: milliseconds. */
+const DRAINED = 45_000;
+
 /** What a publisher has seen so far. */
 interface Seen {
   readonly acked: Set<number>;
@@ -42,8 +45,7 @@ async function publishUntil(socket: AmqpSocket, queue: string, stop: AbortSignal
 }
 
 /** Consumes and acks on one socket that is never opened again; ends when told. */
-async function consumeUntil(socket: AmqpSocket, queue: string, stop: AbortSignal): Promise<Set<number>> {
-  const got = new Set<number>();
+async function consumeUntil(socket: AmqpSocket, queue: string, got: Set<number>, stop: AbortSignal): Promise<void> {
   socket.send(1, "basic.qos", { prefetchCount: 100 });
   await socket.expect("basic.qos-ok");
   socket.send(1, "basic.consume", { queue, consumerTag: "t" });
@@ -58,7 +60,6 @@ async function consumeUntil(socket: AmqpSocket, queue: string, stop: AbortSignal
     got.add(Number((await socket.expectContent()).body.toString()));
     socket.send(1, "basic.ack", { deliveryTag: fields.deliveryTag });
   }
-  return got;
 }
 
 async function loadedWhile(nats: NatsServer, disturb: () => Promise<void>): Promise<{ seen: Seen; got: Set<number> }> {
@@ -69,16 +70,17 @@ async function loadedWhile(nats: NatsServer, disturb: () => Promise<void>): Prom
   await declare(publisher, "q");
   const [publishing, consuming] = [new AbortController(), new AbortController()];
   const published = publishUntil(publisher, "q", publishing.signal);
-  const consumed = consumeUntil(consumer, "q", consuming.signal);
+  const got = new Set<number>();
+  const consumed = consumeUntil(consumer, "q", got, consuming.signal);
   await sleep(1_000);
   await disturb();
   await sleep(1_500);
   publishing.abort();
   const seen = await published;
   // Whatever was confirmed arrives on the consumer's one socket.
-  await sleep(8_000);
+  for (let waited = 0; waited < DRAINED && missing({ seen, got }).length > 0; waited += 100) await sleep(100);
   consuming.abort();
-  const got = await consumed;
+  await consumed;
   for (const socket of [publisher, consumer]) socket.destroy();
   await gateway.stop();
   return { seen, got };
