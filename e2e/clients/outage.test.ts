@@ -63,7 +63,7 @@ describe.runIf(!isReference)("our gateway over a nats-server of its user's", () 
     const bucket = await openBucket(connection, { name: "amqp" });
     const lapsed = (): void => undefined;
     const lease = await Lease.take(bucket, LEADER_KEY, { replica: "mute" }, { lapsed });
-    const { code, lines } = await failToStart({ args: ["--nats-url", nats.url] });
+    const { code, lines } = await failToStart({ args: ["--nats-url", nats.url, "--bus-timeout", "1"] });
     expect(code).toBe(1);
     const fatal = lines.filter(({ level }) => level === "fatal");
     expect(fatal).toHaveLength(1);

@@ -135,7 +135,8 @@ export const SETTINGS: Readonly<Record<SettingName, Setting>> = {
     flag: "--bus-timeout",
     value: "SECONDS",
     fallback: "30",
-    about: "how long the bus may be away before clients are disconnected and the port is closed until it is back",
+    about:
+      "how long the bus may be away before clients are disconnected and the port is closed until it is back; a boot waits as long for its leaders",
   },
   workers: {
     env: "AMQP_WORKERS",

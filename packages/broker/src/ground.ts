@@ -11,6 +11,7 @@ import type { Log } from "./core/log.ts";
 import { type JetStreamBus, openBus } from "./nats/bus.ts";
 import type { BusOptions } from "./nats/bus-options.ts";
 import type { Connections } from "./nats/links.ts";
+import { patiently } from "./nats/patiently.ts";
 import { NatsPeers } from "./nats/peers.ts";
 import { orClose, type Place, type PlaceOptions } from "./place.ts";
 
@@ -47,7 +48,8 @@ export async function openGround(
     traffic: { seen: false },
   };
   const bus = await openBus({ publishing, delivering, ...kept, listener });
-  const bucket = await orClose(openBucket(publishing, { name: bucketName, replicas, domain }), bus);
+  const opening = patiently(() => openBucket(publishing, { name: bucketName, replicas, domain }), busTimeout, log);
+  const bucket = await orClose(opening, bus);
   const peers = (within?: string): NatsPeers => new NatsPeers(publishing, bucketName, within);
   const place = { root: ROOT, bus, bucket, peers: peers(), log, lost: lose, listener, busTimeout };
   return { place, kept, bucketName, peers };

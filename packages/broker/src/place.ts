@@ -15,6 +15,7 @@ import { Health } from "./core/health.ts";
 import type { Log } from "./core/log.ts";
 import type { ReplicaOptions } from "./core/replica.ts";
 import { BootError } from "./nats/errors.ts";
+import { patiently } from "./nats/patiently.ts";
 import { type Listening, type ListenOptions, Server } from "./server.ts";
 
 /** How stream and bucket are kept, and how long the bus may be away. */
@@ -69,7 +70,8 @@ export async function openPlace(place: Place): Promise<Placed> {
   const health = new Health(log, busTimeout);
   listener.join(health, cursors);
   const end = (): void => listener.leave(health);
-  const broker = await Broker.open({ ...place, health, expirationOf }).catch((error: unknown) => {
+  const open = (): Promise<Broker> => Broker.open({ ...place, health, expirationOf });
+  const broker = await patiently(open, busTimeout, log).catch((error: unknown) => {
     end();
     throw isBusError(error) && error.timeout ? toBootError(error) : error;
   });
