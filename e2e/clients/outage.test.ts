@@ -74,4 +74,20 @@ describe.runIf(!isReference)("our gateway over a nats-server of its user's", () 
     await connection.close();
     await nats.stop();
   }, 60_000);
+
+  it("stops at a signal while it waits at boot", async () => {
+    const nats = await startNats();
+    const connection = await connect({ servers: nats.url });
+    const bucket = await openBucket(connection, { name: "amqp" });
+    const lapsed = (): void => undefined;
+    const lease = await Lease.take(bucket, LEADER_KEY, { replica: "mute" }, { lapsed });
+    const begun = performance.now();
+    const { code, lines } = await failToStart({ args: ["--nats-url", nats.url], signalAfter: 4_000 });
+    expect(code).toBe(0);
+    expect(performance.now() - begun).toBeLessThan(12_000);
+    expect(lines.filter(({ level }) => level === "fatal")).toEqual([]);
+    if (lease !== "conflict") await lease.release();
+    await connection.close();
+    await nats.stop();
+  }, 60_000);
 });

@@ -99,9 +99,13 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
 }
 
 /** Starts a gateway that is expected to refuse; throws where it serves after all. */
-export async function failToStart(options: GatewayOptions = {}): Promise<FailedBoot> {
+export async function failToStart(
+  options: GatewayOptions & { readonly signalAfter?: number } = {},
+): Promise<FailedBoot> {
   const dataDir = options.dataDir ?? temporaryFolder("amqp-gateway");
   const { child, lines, exited, serving } = launch(options, dataDir);
+  const { signalAfter } = options;
+  if (signalAfter !== undefined) setTimeout(() => child.kill("SIGTERM"), signalAfter).unref();
   const first = await Promise.race([serving.then(() => undefined), exited]);
   if (first === undefined) {
     await endProcess(child, "SIGKILL");

@@ -73,7 +73,7 @@ async function bootAlone(config: ConfigOnBus, log: Logger, steps: Steps): Promis
       (opened) => opened.close(),
     );
   const open = await (config.auth.kind === "nats" ? overAccounts : overOne)(config, log, connect);
-  const broker = await steps.take(
+  const broker = await steps.takeLong(
     () => open().catch(told(config)),
     (opened) => opened.close(),
   );

@@ -37,6 +37,27 @@ export class Steps {
     return value;
   }
 
+  /** As {@link take}, of one that may take long: where a signal comes it is not waited for, and undone when it is through. */
+  async takeLong<T>(start: () => Promise<T>, undo: (value: T) => Promise<unknown>): Promise<T> {
+    this.#signal?.throwIfAborted();
+    const starting = start();
+    let abort = (): void => undefined;
+    const aborted = new Promise<never>((_, reject) => {
+      abort = (): void => reject(this.#signal?.reason);
+    });
+    this.#signal?.addEventListener("abort", abort);
+    try {
+      const value = await Promise.race([starting, aborted]);
+      this.#undos.push({ undo: () => undo(value), patience: PATIENCE });
+      return value;
+    } catch (error) {
+      if (this.#signal?.aborted === true) starting.then(undo).catch(() => undefined);
+      throw error;
+    } finally {
+      this.#signal?.removeEventListener("abort", abort);
+    }
+  }
+
   /** Throws where a signal came during the last step. */
   done(): void {
     this.#signal?.throwIfAborted();

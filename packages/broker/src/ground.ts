@@ -51,6 +51,15 @@ export async function openGround(
   const opening = patiently(() => openBucket(publishing, { name: bucketName, replicas, domain }), busTimeout, log);
   const bucket = await orClose(opening, bus);
   const peers = (within?: string): NatsPeers => new NatsPeers(publishing, bucketName, within);
-  const place = { root: ROOT, bus, bucket, peers: peers(), log, lost: lose, listener, busTimeout };
+  const place = {
+    root: ROOT,
+    bus,
+    bucket,
+    peers: peers(),
+    log,
+    lost: lose,
+    listener,
+    busTimeout,
+  };
   return { place, kept, bucketName, peers };
 }

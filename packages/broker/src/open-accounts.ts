@@ -15,6 +15,7 @@ import { JetStreamBus } from "./nats/bus.ts";
 import { NatsRights } from "./nats/rights.ts";
 import {
   type BrokerHandle,
+  booting,
   handleOf,
   logOf,
   losing,
@@ -83,7 +84,7 @@ async function openHome(
   const { place, kept, bucketName, peers } = await openGround(options, connections, log, lose);
   const { stream, domain } = kept;
   const { publishing } = connections;
-  const { close } = await orClose(openPlace(place), place.bus);
+  const { close } = await orClose(booting(openPlace(place)), place.bus);
 
   const open: Account["open"] = async (pair, lost) => {
     const seatListener = new BusListeners();

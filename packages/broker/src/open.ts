@@ -14,6 +14,7 @@ import { type Ground, openGround } from "./ground.ts";
 import type { Connections } from "./nats/links.ts";
 import {
   type BrokerHandle,
+  booting,
   handleOf,
   logOf,
   losing,
@@ -46,7 +47,7 @@ export async function openBroker(options: OpenOptions): Promise<BrokerHandle> {
   const { place, peers } = await openGround(options, options, log, lose);
   const { bus, listener, busTimeout } = place;
   if (tokens === undefined) {
-    const { broker, close } = await orClose(openPlace(place), bus);
+    const { broker, close } = await orClose(booting(openPlace(place)), bus);
     return handleOf(new AnonymousDoorkeeper(broker), log, lost, async () => {
       await close();
       await bus.close();

@@ -70,10 +70,9 @@ export async function openPlace(place: Place): Promise<Placed> {
   const health = new Health(log, busTimeout);
   listener.join(health, cursors);
   const end = (): void => listener.leave(health);
-  const open = (): Promise<Broker> => Broker.open({ ...place, health, expirationOf });
-  const broker = await patiently(open, busTimeout, log).catch((error: unknown) => {
+  const broker = await patiently(() => openOnce(place, health), busTimeout, log).catch((error: unknown) => {
     end();
-    throw isBusError(error) && error.timeout ? toBootError(error) : error;
+    throw error;
   });
   return {
     broker,
@@ -83,6 +82,34 @@ export async function openPlace(place: Place): Promise<Placed> {
       end();
     },
   };
+}
+
+/** One attempt: what it comes to hear of the topology's loss before it is open is its failure. */
+async function openOnce(place: Place, health: Health): Promise<Broker> {
+  let isOpen = false;
+  let lost: Error | undefined;
+  const broker = await Broker.open({
+    ...place,
+    health,
+    expirationOf,
+    lost: (error) => {
+      if (isOpen) place.lost(error);
+      lost = error;
+    },
+  });
+  isOpen = true;
+  if (lost === undefined) return broker;
+  await broker.close();
+  throw lost;
+}
+
+/** For an operator who starts it, in one line: a client is told of a silent bus. */
+export async function booting<T>(opening: Promise<T>): Promise<T> {
+  try {
+    return await opening;
+  } catch (error) {
+    throw isBusError(error) && error.timeout ? toBootError(error) : error;
+  }
 }
 
 /** Where it does not open, what it was to stand on is closed: nothing of it goes on, or is warned of when it ends. */

@@ -2,7 +2,7 @@
  * Whether what a turn of the loop has gathered still stands when it leaves.
  *
  * What a lease allows is decided message by message and written at the end of the turn. A process that is stopped in
- * between (SIGSTOP, a frozen virtual machine, a long collection) and goes on much later would deliver, and settle, what
+ * between (SIGSTOP, a long collection) and goes on much later would deliver, and settle, what
  * another replica has put back and given to somebody else meanwhile (measured: up to 296 deliveries, in one of ten stops
  * under load).
  *

@@ -20,6 +20,11 @@ export class Acknowledged {
     this.#ring[this.#count++ % this.#ring.length] = sequence;
   }
 
+  forget(): void {
+    this.#ring = new Float64Array(0);
+    this.#count = 0;
+  }
+
   /** Those above `floor` that are remembered, oldest first. */
   above(floor: number): number[] {
     const found: number[] = [];

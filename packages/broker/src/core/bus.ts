@@ -171,6 +171,9 @@ export interface Bus {
    */
   publish(subject: string, properties: Properties, body: readonly Uint8Array[], sink: PublishSink, tag: number): void;
 
+  /** Stores an empty message, at once or not at all; rejects where it is not known whether it was. */
+  store(subject: string, permit: Permit): Promise<PublishOutcome>;
+
   openPull(queue: string, sink: PullSink): PullLine;
   /** This process pulls from the queue no more: its lines end as `gone`, and what was learnt of it between them is void. */
   forget(queue: string): void;

@@ -6,10 +6,9 @@
  * lifecycle. Separate because it is a way around one cost of the bus, and goes when the bus has it no more.
  */
 import type { Permit } from "@amqp/topology";
-import type { Bus, PublishOutcome } from "./bus.ts";
+import type { Bus, Incoming, PublishOutcome } from "./bus.ts";
 import { NoWaitLine } from "./no-wait.ts";
 
-const NOTHING: Uint8Array = new Uint8Array();
 const BATCH = 100;
 /** Messages of others that may come in between, in batches, before it is left as it is. */
 const ROUNDS = 10;
@@ -19,17 +18,15 @@ const ROUNDS = 10;
  * The queue is `deleting`: whatever is in it is nobody's.
  */
 export async function raiseFloor(bus: Bus, queue: string, subject: string, permit: Permit): Promise<PublishOutcome> {
-  const outcome = await new Promise<PublishOutcome>((resolve) => {
-    bus.publish(subject, NOTHING, [], { published: (_, how) => resolve(how) }, 0);
-  });
+  const outcome = await bus.store(subject, permit);
   if (outcome !== "stored") return outcome;
   const line = new NoWaitLine(bus, queue);
   try {
     let taken = 0;
     for (let round = 0; round < ROUNDS; round++) {
-      const { messages, why } = await line.ask(BATCH);
       permit();
-      for (const message of messages) bus.settle(message.token, "ack");
+      const { messages, why } = await line.ask(BATCH);
+      settle(bus, messages, permit);
       taken += messages.length;
       // A no-wait ask may lag the PubAck by milliseconds.
       if (why === "gone" || why === "lost" || (taken > 0 && why !== undefined)) break;
@@ -39,4 +36,15 @@ export async function raiseFloor(bus: Bus, queue: string, subject: string, permi
     await line.close().catch(() => undefined);
   }
   return outcome;
+}
+
+/** Who may not any more gives them back: they may be the next queue's of that name. */
+function settle(bus: Bus, messages: readonly Incoming[], permit: Permit): void {
+  try {
+    permit();
+  } catch (error) {
+    for (const { token } of messages) bus.settle(token, "nak");
+    throw error;
+  }
+  for (const { token } of messages) bus.settle(token, "ack");
 }

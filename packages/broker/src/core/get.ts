@@ -125,6 +125,10 @@ export class Getter {
     const { held, options, settling, dealing } = this.#desk;
     if (lapses === this.#lapses && held.renew(message)) return;
     const inside = await dealing.sieve.surelyHolds(message);
+    if (inside === undefined) {
+      settling.putBack(message);
+      throw new BusAway(`queue '${this.#desk.name}' cannot be read: a binding of it is being undone`);
+    }
     if (lapses !== this.#lapses || !options.holdsLease())
       throw new BusAway(`queue '${this.#desk.name}' cannot be read: the lease lapsed, or the bus went, meanwhile`);
     const caller = callers[0];

@@ -48,6 +48,11 @@ export class Health implements BusListener {
     this.#listener = listener;
   }
 
+  /** It is there no more. */
+  detach(): void {
+    this.#listener = undefined;
+  }
+
   join(frontEnd: FrontEnd): void {
     this.#frontEnds.add(frontEnd);
     const reason = this.#reason();

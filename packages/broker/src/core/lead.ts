@@ -26,9 +26,9 @@ class NoLeader extends Error implements BusErrorShape {
 }
 
 /** Errors of the leader that are its bus's, by name: not bugs. */
-const SILENT: ReadonlySet<string> = new Set(["BusError", "BucketSilent", "ApiError", "NoLeader"]);
+const SILENT: ReadonlySet<string> = new Set(["BusError", "BucketSilent", "BusAway", "ApiError", "NoLeader"]);
 /** Those after which it is worth asking again: nobody answered. */
-const UNANSWERED: ReadonlySet<string> = new Set(["BusError", "BucketSilent"]);
+const UNANSWERED: ReadonlySet<string> = new Set(["BusError", "BucketSilent", "BusAway"]);
 
 type Verb = keyof Changes;
 type Question<V extends Verb> = Parameters<Changes[V]>[0];

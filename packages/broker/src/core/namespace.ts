@@ -14,6 +14,7 @@ import type {
   CursorSpec,
   CursorState,
   LogState,
+  PublishOutcome,
   PublishSink,
   PullLine,
   PullSink,
@@ -79,6 +80,10 @@ export class NamespacedBus implements Bus {
 
   publish(subject: string, properties: Properties, body: readonly Uint8Array[], sink: PublishSink, tag: number): void {
     this.#bus.publish(subject, properties, body, sink, tag);
+  }
+
+  store(subject: string, permit: Permit): Promise<PublishOutcome> {
+    return this.#bus.store(subject, permit);
   }
 
   openPull(queue: string, sink: PullSink): PullLine {

@@ -245,6 +245,7 @@ export class QueueCursor {
   async close(): Promise<void> {
     if (this.#gone) return;
     this.#detach();
+    this.#dealing.sieve.end();
     await this.#pulling.end();
     await this.#turns.run(() => this.#getter.close());
     for (const held of this.#held.ascending()) held.settle("requeue");

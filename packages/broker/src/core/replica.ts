@@ -7,7 +7,7 @@
  */
 import { type Bucket, Topology } from "@amqp/topology";
 import { Answers } from "./answers.ts";
-import type { Bus } from "./bus.ts";
+import { type Bus, BusAway } from "./bus.ts";
 import { Consumption } from "./consumption.ts";
 import type { Core } from "./context.ts";
 import { Cursors } from "./cursors.ts";
@@ -60,7 +60,11 @@ export class Replica {
     let replica: Replica | undefined;
     const topology = await Topology.open(bucket, {
       root: options.root,
-      permit: () => replica?.core.leadership.assert(),
+      permit: () => {
+        // What is handed to the client while it dials leaves when it is through.
+        if (!bus.present) throw new BusAway("the bus is away");
+        replica?.core.leadership.assert();
+      },
       lost: (error) => {
         log.error({ err: error }, "the watch of the topology bucket is lost; closing the connections");
         health.closing("the topology of this broker is out of date; connect again");
@@ -86,6 +90,8 @@ export class Replica {
       return replica;
     } catch (error) {
       await (replica === undefined ? topology.close() : replica.#end(async () => undefined));
+      // Another attempt may come, with the same.
+      health.present();
       throw error;
     }
   }
@@ -144,7 +150,8 @@ export class Replica {
         cursors.back(restarted);
       },
       moved: (queue) => cursors.present(queue)?.moved(),
-      acts: () => this.acts,
+      // Nothing of it is out before it acts for the first time.
+      acts: () => this.#acting === "" || this.acts,
     });
   }
 
@@ -172,6 +179,7 @@ export class Replica {
       last,
       async () => this.#peers.close(),
       () => topology.close(),
+      async () => this.health.detach(),
     ])
       await step().catch((error: unknown) => log.warn({ err: error }, "a step of stopping the broker failed"));
   }

@@ -124,10 +124,11 @@ export class Settling {
     this.#flushNaks();
   }
 
-  /** The queue is gone: nothing more is to be said. */
+  /** The queue is gone, or a sweep has put back what was not settled: nothing more is to be said, nor said again. */
   drop(): void {
     this.#naks = [];
     this.#owed = [];
+    this.#acknowledged.forget();
   }
 
   /** Asks the bus nothing where nothing was sent since it last proved it. */

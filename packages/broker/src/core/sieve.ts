@@ -38,6 +38,7 @@ export class Sieve {
   readonly #wakes: Set<() => void> = new Set<() => void>();
   /** How many wait until nothing waits. */
   #hurried = 0;
+  #ending: boolean = false;
 
   constructor(queue: string, topology: Topology, sink: SieveSink) {
     this.#queue = queue;
@@ -60,15 +61,23 @@ export class Sieve {
     return this.#topology.isUndecided(this.#queue, message.subject, message.sequence);
   }
 
-  /** As {@link holds}, for good: waits until it is known. */
-  async surelyHolds(message: Incoming): Promise<boolean> {
+  /** As {@link holds}, for good: waits until it is known. Undefined: nobody can wait for that, see {@link end}. */
+  async surelyHolds(message: Incoming): Promise<boolean | undefined> {
     while (!this.holds(message)) {
       await this.#topology.fence();
       if (this.holds(message)) return true;
       if (!this.isUndecided(message)) return false;
+      if (this.#ending) return undefined;
       await this.#change();
     }
     return true;
+  }
+
+  /** From now on nothing waits for the end of a binding that is being undone. */
+  end(): void {
+    this.#ending = true;
+    this.#hurried++;
+    this.changed();
   }
 
   pass(message: Incoming, pull: Pull): void {

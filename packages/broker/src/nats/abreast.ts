@@ -6,6 +6,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { PATIENCE } from "../core/patience.ts";
+import { Code, hasCode } from "./errors.ts";
 import type { Requests } from "./requests.ts";
 
 const LONGEST_PAUSE_MS = 100;
@@ -34,15 +35,22 @@ interface Member {
 export async function untilAbreast(requests: Requests, stream: string, cursor: string): Promise<void> {
   let first: number | undefined;
   for (let pause = 1, end = Date.now() + PATIENCE; Date.now() < end; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
-    const [log, { cluster }] = await Promise.all([
+    const [log, led] = await Promise.all([
       requests.read<LogInfo>(`STREAM.INFO.${stream}`),
-      requests.read<Led>(`CONSUMER.INFO.${stream}.${cursor}`),
+      requests.read<Led>(`CONSUMER.INFO.${stream}.${cursor}`).catch(unlessGone),
     ]);
+    if (led === undefined) return;
+    const { cluster } = led;
     first ??= log.state.last_seq;
     // What came since need not be there: under load there is always something on its way.
     if (behind(log, cluster?.leader) <= log.state.last_seq - first) return;
     await sleep(pause);
   }
+}
+
+/** The queue went meanwhile: whoever reads it next finds that. */
+function unlessGone(error: unknown): undefined {
+  if (!hasCode(error, Code.consumerNotFound)) throw error;
 }
 
 function behind({ cluster }: LogInfo, leader: string | undefined): number {

@@ -13,6 +13,7 @@ import type {
   CursorSpec,
   CursorState,
   LogState,
+  PublishOutcome,
   PublishSink,
   PullLine,
   PullSink,
@@ -34,6 +35,7 @@ import { Pulls } from "./pulls.ts";
 import { Requests } from "./requests.ts";
 import { RoomWatch } from "./room-watch.ts";
 import { Settlements } from "./settlements.ts";
+import { storeEmpty } from "./store-empty.ts";
 import { checkServer, openStream, readLogState, readRoom } from "./stream.ts";
 
 const BUS_TIMEOUT_MS = 30_000;
@@ -69,6 +71,7 @@ export class JetStreamBus implements Bus {
   readonly #traffic: Traffic;
   readonly #keeper: Keeper;
   readonly #reader: LogReader;
+  #isCopied: boolean = false;
 
   /** Use {@link openBus}: this one has not looked at the server yet. */
   constructor(options: BusOptions) {
@@ -139,7 +142,7 @@ export class JetStreamBus implements Bus {
   async open(): Promise<void> {
     const { delivering, stream, root, replicas, maxBytes, log } = this.#options;
     await checkServer(delivering, this.#requests, log);
-    await openStream(this.#requests, { stream, root, replicas, maxBytes }, log);
+    this.#isCopied = await openStream(this.#requests, { stream, root, replicas, maxBytes }, log);
     await this.#keeper.open();
   }
 
@@ -179,6 +182,10 @@ export class JetStreamBus implements Bus {
     this.#publisher.publish(subject, properties, body, sink, tag);
   }
 
+  async store(subject: string, permit: Permit): Promise<PublishOutcome> {
+    return await storeEmpty(this.#requests, subject, permit);
+  }
+
   openPull(queue: string, sink: PullSink): PullLine {
     return this.#pulls.open(queue, sink);
   }
@@ -205,7 +212,8 @@ export class JetStreamBus implements Bus {
   }
 
   get isClustered(): boolean {
-    return this.#links.delivering.isClustered;
+    // A leaf's servers are several elsewhere.
+    return this.#isCopied || this.#links.delivering.isClustered;
   }
 
   async abreast(queue: string): Promise<void> {

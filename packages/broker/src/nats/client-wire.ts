@@ -31,6 +31,10 @@ export class ClientWire implements Wire {
     this.#connection.publish(subject, payload, reply === "" ? {} : { reply });
   }
 
+  settle(subject: string, payload: Uint8Array): void {
+    this.publish(subject, "", payload);
+  }
+
   send({ subject, head, body }: Outgoing, inbox: string, number: number): void {
     const [first] = body;
     const payload = body.length === 1 && first !== undefined ? first : Buffer.concat(body);

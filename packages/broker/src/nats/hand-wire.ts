@@ -41,6 +41,8 @@ export class HandWire implements Wire, SplitterListener {
   #parser: ClientParser;
   #splitter: Splitter = new Splitter(this);
   #scheduled: boolean = false;
+  /** Settlements are among what waits. */
+  #settles: boolean = false;
 
   constructor(connection: NatsConnection, protocol: ClientProtocol) {
     this.#connection = connection;
@@ -95,6 +97,11 @@ export class HandWire implements Wire, SplitterListener {
     this.#schedule();
   }
 
+  settle(subject: string, payload: Uint8Array): void {
+    this.#settles = true;
+    this.publish(subject, "", payload);
+  }
+
   send({ subject, head, body, size }: Outgoing, inbox: string, number: number): void {
     this.#requireOpen();
     const most = this.#protocol.info?.max_payload ?? Number.POSITIVE_INFINITY;
@@ -119,7 +126,9 @@ export class HandWire implements Wire, SplitterListener {
 
   flush(): void {
     if (this.#slab.bytesPending === 0) return;
-    if (!this.#standing.stands) {
+    const mayLeave = !this.#settles || this.#standing.stands;
+    this.#settles = false;
+    if (!mayLeave) {
       this.#slab.flush(NOWHERE);
       // What else was in it is asked again after this, as of any connection that was lost.
       void this.#connection.reconnect().catch(() => undefined);

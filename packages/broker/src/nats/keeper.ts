@@ -62,9 +62,10 @@ export class Keeper {
       await this.#create();
       await this.#see(true);
     } catch (error) {
-      // A log without room is not empty.
-      const isRefused = error instanceof BusError && !error.timeout && error.code !== Code.forbidden;
-      if (!isRefused) throw toBootError(this.#subject, error);
+      // A log without room is not empty; and the servers of a cluster may be about to elect a leader.
+      const isPassing =
+        error instanceof BusError && error.code !== Code.forbidden && (!error.timeout || this.#options.isClustered());
+      if (!isPassing) throw toBootError(this.#subject, error);
     }
     // In a cluster its leader may not have known the cursor yet, and kept nothing.
     this.#options.traffic.seen = true;

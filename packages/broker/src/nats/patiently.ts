@@ -8,6 +8,7 @@
 import { errors } from "@nats-io/nats-core";
 import { isBusError } from "../core/bus.ts";
 import type { Log } from "../core/log.ts";
+import { Code } from "./errors.ts";
 
 const PAUSE = 500;
 
@@ -27,5 +28,15 @@ export async function patiently<T>(open: () => Promise<T>, milliseconds: number,
 function isSilence(error: unknown): boolean {
   if (isBusError(error)) return error.timeout;
   const cause = error instanceof Error ? error.cause : undefined;
-  return [error, cause].some((each) => each instanceof errors.TimeoutError || each instanceof errors.NoRespondersError);
+  return [error, cause].some(
+    (each) =>
+      each instanceof errors.TimeoutError ||
+      each instanceof errors.NoRespondersError ||
+      isUnled((each as { readonly code?: unknown } | undefined)?.code),
+  );
+}
+
+/** As JetStream's clients put it. */
+function isUnled(code: unknown): boolean {
+  return code === Code.clusterNotAvailable || code === Code.clusterNoLeader;
 }

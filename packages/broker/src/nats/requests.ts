@@ -86,9 +86,12 @@ export class Requests {
     }
   }
 
-  /** Stores an empty message; resolves to its sequence. Throws {@link BusError}; with `timeout` the outcome is unknown. */
-  async publish(subject: string, timeout: number): Promise<number> {
-    return readReply<{ seq: number }>(subject, await this.#send(subject, "", Date.now() + timeout)).seq;
+  /**
+   * Stores an empty message; resolves to its sequence. Throws {@link BusError}, with `timeout` the outcome is unknown; and
+   * what `permit` throws.
+   */
+  async publish(subject: string, timeout: number, permit?: Permit): Promise<number> {
+    return readReply<{ seq: number }>(subject, await this.#send(subject, "", Date.now() + timeout, {}, permit)).seq;
   }
 
   /** Takes the next message of a consumer; undefined where there is none. Throws {@link BusError}. */

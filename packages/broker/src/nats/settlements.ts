@@ -61,11 +61,11 @@ export class Settlements {
       if (how !== "progress") this.#held.push({ token, how });
       return;
     }
-    if (how === "ack") wire.publish(token, "", ACK);
+    if (how === "ack") wire.settle(token, ACK);
     else if (how === "nak") {
-      wire.publish(token, "", NAK_LATER);
-      wire.publish(token, "", NAK);
-    } else wire.publish(token, "", how === "term" ? TERM : PROGRESS);
+      wire.settle(token, NAK_LATER);
+      wire.settle(token, NAK);
+    } else wire.settle(token, how === "term" ? TERM : PROGRESS);
   }
 
   abandoned(queue: string, sequence: number, deliverySequence: number, how: Settlement): void {

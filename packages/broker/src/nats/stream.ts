@@ -92,8 +92,16 @@ export async function checkServer(connection: NatsConnection, requests: Requests
   }
 }
 
-/** Opens or makes the stream. Throws {@link BootError} where an existing one is not what the log must be. */
-export async function openStream(requests: Requests, options: StreamOptions, log: Log): Promise<void> {
+/**
+ * Opens or makes the stream; resolves to whether several servers keep it. Throws {@link BootError} where an existing one is
+ * not what the log must be.
+ */
+export async function openStream(requests: Requests, options: StreamOptions, log: Log): Promise<boolean> {
+  await openOrMake(requests, options, log);
+  return Number((await readInfo(requests, options.stream))?.config.num_replicas ?? 1) > 1;
+}
+
+async function openOrMake(requests: Requests, options: StreamOptions, log: Log): Promise<void> {
   const { stream } = options;
   try {
     const present = await readInfo(requests, stream);

@@ -29,14 +29,16 @@ export interface WireSubscription {
 
 export interface Wire {
   /**
-   * Asked where what is published in a turn leaves late: may it still? Where it may not it is dropped, and the connection
-   * made anew. The client's own calls are not asked about: they leave by themselves.
+   * Asked where what is settled in a turn leaves late: may it still? Where it may not, the turn's octets are dropped, and the
+   * connection made anew. The client's own calls are not asked about: they leave by themselves.
    */
   stands: () => boolean;
   /** `failed` is told where the server does not permit it. */
   subscribe(subject: string, handler: FrameHandler, failed: (error: Error) => void): WireSubscription;
   /** An empty `reply` is none. */
   publish(subject: string, reply: string, payload: Uint8Array): void;
+  /** As a publish without a reply, of what {@link stands} is asked about. */
+  settle(subject: string, payload: Uint8Array): void;
   /**
    * The reply is `inbox` with `number` behind it. The octets of head and body must not change until it is answered.
    *

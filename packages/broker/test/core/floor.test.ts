@@ -11,7 +11,7 @@ let server: NatsServer;
 let rig: Rig;
 /** How far below the log's end each deleted cursor's floor was, by queue. */
 const behind = new Map<string, number>();
-/** Where what had no properties was published: our own. */
+/** Where messages of our own were stored. */
 const marked: string[] = [];
 let outcome: PublishOutcome | undefined;
 
@@ -39,13 +39,10 @@ function watched(bus: Bus): Bus {
           if (state !== undefined) behind.set(given[0], lastSequence - state.ackFloor);
           return target.deleteCursor(...given);
         };
-      if (name === "publish")
-        return (...given: Parameters<Bus["publish"]>) => {
-          const [subject, properties, , sink, tag] = given;
-          if (properties.length > 0) return target.publish(...given);
-          marked.push(subject);
-          if (outcome === undefined) return target.publish(...given);
-          return sink.published(tag, outcome);
+      if (name === "store")
+        return async (...given: Parameters<Bus["store"]>) => {
+          marked.push(given[0]);
+          return outcome ?? target.store(...given);
         };
       return member.bind(target) as unknown;
     },
@@ -84,9 +81,9 @@ test("what holds messages goes as it is: its floor cannot be brought anywhere", 
   expect(marked).not.toContain("amqp._.q2");
 });
 
-test("a bus that is full does not stop a deletion; one that does not permit the message is asked once", async () => {
+test("a bus that refuses it does not stop a deletion; one that does not permit the message is asked once", async () => {
   for (const [name, how] of [
-    ["q3", "full"],
+    ["q3", "refused"],
     ["q4", "denied"],
     ["q5", "denied"],
   ] as const) {

@@ -34,6 +34,25 @@ test("a leader asks to lead in each change of a cursor", async () => {
   for (const permit of permits) expect(permit).toThrow(NotLeading);
 });
 
+test("nothing is written of the topology while the bus is away: what the client holds would leave when it is back", async () => {
+  const bus = await NatsServer.start();
+  const rig = await openRig(bus.url);
+  const session = rig.broker.openSession();
+  await rig.broker.declareQueue(session, queueSpec("before"));
+  await bus.kill();
+  await expect.poll(() => rig.bus.present).toBe(false);
+  const declaring = rig.broker.declareQueue(session, queueSpec("late")).catch((error: unknown) => error);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  // As a leader that ends before the bus is back.
+  await rig.drop();
+  await declaring;
+  await bus.restart();
+  const next = await openRig(bus.url);
+  expect(await next.broker.checkQueue(next.broker.openSession(), "late")).toMatchObject({ name: "no-queue" });
+  await next.close();
+  await bus.stop();
+}, 60_000);
+
 /** Notes the permit of each change that passes. */
 function watched(bus: Bus, asked: Map<string, unknown[]>): Bus {
   return new Proxy(bus, {

@@ -145,4 +145,15 @@ describe("Sieve", () => {
     oracle.true.set(2, "inside");
     expect(await sieve.surelyHolds(message(2))).toBe(true);
   });
+
+  it("does not keep who asks for one message waiting beyond its end", async () => {
+    const { oracle, sieve, message } = open();
+    oracle.tell(1, "undecided");
+    const asked = sieve.surelyHolds(message(1));
+    for (let turns = 0; turns < 20; turns++) await turn();
+    sieve.end();
+    expect(await asked).toBeUndefined();
+    oracle.true.set(2, "inside");
+    expect(await sieve.surelyHolds(message(2))).toBe(true);
+  });
 });

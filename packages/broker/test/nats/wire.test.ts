@@ -221,7 +221,7 @@ describe("both wires", () => {
     expect(() => wire.publish("a", "", Buffer.from("x"))).toThrow();
   });
 
-  it("sends nothing of a turn in which the process stood still, unless what it decided stands, and goes on anew", async () => {
+  it("settles nothing of a turn in which the process stood still, unless what it decided stands, and goes on anew", async () => {
     const { connection, wire } = await start(wireOf);
     const seen: string[] = [];
     wire.subscribe(
@@ -236,20 +236,25 @@ describe("both wires", () => {
       [20, "quick"],
       [300, "held again"],
     ] as const) {
-      wire.publish("there", "", Buffer.from(text));
+      wire.settle("there", Buffer.from(text));
       standStill(still);
       await until(() => seen.includes(text), 5_000);
     }
     const back = (async () => {
       for await (const { type } of connection.status()) if (type === "reconnect") return;
     })();
-    wire.publish("there", "", Buffer.from("void"));
+    wire.settle("there", Buffer.from("void"));
     standStill(300);
     await back;
     wire.publish("there", "", Buffer.from("anew"));
     await until(() => seen.includes("anew"), 5_000);
     expect(seen).toEqual(["held", "quick", "held again", "anew"]);
     expect(stands).toEqual([]);
+    // Nothing else needs to stand.
+    wire.stands = () => false;
+    wire.publish("there", "", Buffer.from("no settlement"));
+    standStill(300);
+    await until(() => seen.includes("no settlement"), 5_000);
   });
 
   it("keeps the order with what the client itself sends, and lives on through a restart of the server", async () => {

@@ -16,6 +16,8 @@ import { BucketSilent, type Permit } from "../bucket.ts";
 
 /** Server errors that are told apart (nats-server's errors.json). */
 export const ERROR = {
+  clusterNotAvailable: 10008,
+  clusterNoLeader: 10009,
   consumerNotFound: 10014,
   noMessage: 10037,
   streamNotFound: 10059,
@@ -80,8 +82,8 @@ export async function request<T>(
       if (answer.error === undefined) return answer;
       throw new ApiError(answer.error.err_code ?? 0, answer.error.description ?? "refused by JetStream");
     } catch (error) {
-      const again = isNoResponders(error) || (isRead && error instanceof TimeoutError);
-      if (error instanceof ApiError) throw error;
+      const again = isNoResponders(error) || isUnled(error) || (isRead && error instanceof TimeoutError);
+      if (error instanceof ApiError && !isUnled(error)) throw error;
       if (!again || performance.now() + NO_LEADER_PAUSE >= end) {
         const why = error instanceof Error ? error.message : String(error);
         throw new BucketSilent(`the bus did not answer ${subject}: ${why}`, { cause: error });
@@ -89,6 +91,13 @@ export async function request<T>(
     }
     await new Promise((resolve) => setTimeout(resolve, NO_LEADER_PAUSE));
   }
+}
+
+/** Nobody leads just now: nothing happened. */
+function isUnled(error: unknown): boolean {
+  return (
+    error instanceof ApiError && (error.code === ERROR.clusterNotAvailable || error.code === ERROR.clusterNoLeader)
+  );
 }
 
 function isNoResponders(error: unknown): boolean {
