@@ -17,4 +17,18 @@ describe("what was acknowledged last", () => {
       { numRuns: 50 },
     );
   });
+
+  it("law: what was forgotten is not among it, and what comes after is", () => {
+    const some = fc.array(fc.integer({ min: 1, max: 20_000 }), { maxLength: 6_000, size: "max" });
+    fc.assert(
+      fc.property(some, some, (before, after) => {
+        const acknowledged = new Acknowledged();
+        for (const sequence of before) acknowledged.add(sequence);
+        acknowledged.forget();
+        for (const sequence of after) acknowledged.add(sequence);
+        expect(acknowledged.above(0)).toEqual(after.slice(-MOST));
+      }),
+      { numRuns: 50 },
+    );
+  });
 });
