@@ -280,6 +280,7 @@ export const ELSEWHERE: Partial<Record<RefusalName, string>> = {
   "not-permitted": "a login whose rights the bus decides: e2e/security/modes-nats.test.ts",
   forced: "the gateway's own stop: e2e/durability/restart.test.ts",
   bug: "a bug; that one is answered so is tried in packages/broker",
+  "stood-still": "a process that stands still in the middle of a turn: packages/broker/test/amqp091/standing.test.ts",
   "bus-silent": "a bus that is there and does not answer: packages/broker",
   "login-expired": "takes a token: e2e/security/modes.test.ts",
   "secret-refused": "takes a token: e2e/security/modes.test.ts",

@@ -68,8 +68,8 @@ export type Served = Ports & Pick<Gateway, "lost">;
 
 async function bootAlone(config: ConfigOnBus, log: Logger, steps: Steps): Promise<Served> {
   const connect = (bus: BusAddress): Promise<BusConnections> =>
-    steps.take(
-      () => connectBus(bus, log),
+    steps.takeLong(
+      () => connectBus(bus, log, config.busTimeout),
       (opened) => opened.close(),
     );
   const open = await (config.auth.kind === "nats" ? overAccounts : overOne)(config, log, connect);

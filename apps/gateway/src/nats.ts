@@ -6,6 +6,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { BusLogin, BusPair } from "@amqp/broker";
 import { JetStreamApiError, jetstreamManager } from "@nats-io/jetstream";
 import {
@@ -52,6 +53,8 @@ export interface BusConnections {
 
 /** How long a server may take to answer while the gateway boots, in milliseconds. */
 const TIMEOUT = 5_000;
+/** Before it is asked again, milliseconds. */
+const PAUSE = 500;
 
 async function connecting(address: BusAddress): Promise<ConnectionOptions> {
   return {
@@ -108,8 +111,12 @@ export async function checkLogins(address: BusAddress): Promise<void> {
   );
 }
 
-/** Connects, and looks whether the bus is one that can carry AMQP. @throws BootError */
-export async function connectBus(address: BusAddress, log: Logger): Promise<BusConnections> {
+/**
+ * Connects, and looks whether the bus is one that can carry AMQP.
+ * @param patience milliseconds that a cluster may take to elect who answers for JetStream
+ * @throws BootError
+ */
+export async function connectBus(address: BusAddress, log: Logger, patience = 0): Promise<BusConnections> {
   const options: ConnectionOptions = { ...(await connecting(address)), ...(await authentication(address.login)) };
   const open: NatsConnection[] = [];
   try {
@@ -127,7 +134,10 @@ export async function connectBus(address: BusAddress, log: Logger): Promise<BusC
         `upgrade it to ${MINIMUM_VERSION} or newer, or unset NATS_URL to run the embedded one`,
       );
     }
-    await jetstreamManager(publishing, { ...(address.domain && { domain: address.domain }), timeout: TIMEOUT });
+    const isClustered = publishing.info?.cluster !== undefined;
+    await untilAnswered(isClustered ? patience : 0, log, () =>
+      jetstreamManager(publishing, { ...(address.domain && { domain: address.domain }), timeout: TIMEOUT }),
+    );
     let closed: Promise<void> | undefined;
     const close = (): Promise<void> => {
       closed ??= closeAll(open);
@@ -137,6 +147,26 @@ export async function connectBus(address: BusAddress, log: Logger): Promise<BusC
   } catch (error) {
     await closeAll(open);
     throw explain(error, address.servers);
+  }
+}
+
+/** Nobody leads JetStream, or the stream, just now. */
+function isUnled({ code }: JetStreamApiError): boolean {
+  return code === 10008 || code === 10009;
+}
+
+/** Asks again what was not answered in time. */
+async function untilAnswered(patience: number, log: Logger, ask: () => Promise<unknown>): Promise<void> {
+  for (let end = performance.now() + patience, tries = 1; ; tries++) {
+    try {
+      await ask();
+      return;
+    } catch (error) {
+      const isPassing = error instanceof TimeoutError || (error instanceof JetStreamApiError && isUnled(error));
+      if (!isPassing || performance.now() > end) throw error;
+      if (tries === 1) log.warn("JetStream does not answer: the servers may be about to elect a leader; trying again");
+    }
+    await sleep(PAUSE);
   }
 }
 
@@ -171,6 +201,10 @@ export function explain(error: unknown, servers: readonly string[], step?: strin
   if (is(NoRespondersError) || api?.code === 10039 || api?.code === 10076) {
     const remedy = "start nats-server with -js, enable it for this account, or correct NATS_JS_DOMAIN";
     return new BootError(`JetStream is off at the bus at ${where}${during}`, remedy, because);
+  }
+  if (api !== undefined && isUnled(api)) {
+    const remedy = "start the majority of its servers, and see nats server report jetstream";
+    return new BootError(`JetStream has no leader at the bus at ${where}${during} (${api.message})`, remedy, because);
   }
   if (api?.code === 10058 && step !== undefined) {
     const remedy = "set AMQP_STREAM and AMQP_BUCKET to other names, or delete what has them";
