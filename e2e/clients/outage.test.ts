@@ -11,6 +11,17 @@ import { isReference } from "../harness/reference.ts";
 
 afterEach(releaseAll);
 
+/** Holds the leader's lease as a replica called `mute` that answers nobody; resolves to how it ends. */
+async function muteLeader(servers: string): Promise<() => Promise<void>> {
+  const connection = await connect({ servers });
+  const bucket = await openBucket(connection, { name: "amqp" });
+  const lease = await Lease.take(bucket, LEADER_KEY, { replica: "mute" }, { lapsed: () => undefined });
+  return async () => {
+    if (lease !== "conflict") await lease.release();
+    await connection.close();
+  };
+}
+
 describe.runIf(!isReference)("our gateway over a nats-server of its user's", () => {
   it("goes on after the bus was killed and came back, and what was confirmed is there", async () => {
     const nats = await startNats();
@@ -59,10 +70,7 @@ describe.runIf(!isReference)("our gateway over a nats-server of its user's", () 
 
   it("does not serve where whoever leads never answers, and says in one line who that is", async () => {
     const nats = await startNats();
-    const connection = await connect({ servers: nats.url });
-    const bucket = await openBucket(connection, { name: "amqp" });
-    const lapsed = (): void => undefined;
-    const lease = await Lease.take(bucket, LEADER_KEY, { replica: "mute" }, { lapsed });
+    const end = await muteLeader(nats.url);
     const { code, lines } = await failToStart({ args: ["--nats-url", nats.url, "--bus-timeout", "1"] });
     expect(code).toBe(1);
     const fatal = lines.filter(({ level }) => level === "fatal");
@@ -70,24 +78,19 @@ describe.runIf(!isReference)("our gateway over a nats-server of its user's", () 
     expect(fatal[0]?.msg).toMatch(/replica mute holds the topology leader's lease, and does not answer: see the log/);
     expect(fatal[0]?.err).toBeUndefined();
     expect(lines.filter(({ level, msg }) => level === "warn" && msg.includes("connection lost"))).toEqual([]);
-    if (lease !== "conflict") await lease.release();
-    await connection.close();
+    await end();
     await nats.stop();
   }, 60_000);
 
   it("stops at a signal while it waits at boot", async () => {
     const nats = await startNats();
-    const connection = await connect({ servers: nats.url });
-    const bucket = await openBucket(connection, { name: "amqp" });
-    const lapsed = (): void => undefined;
-    const lease = await Lease.take(bucket, LEADER_KEY, { replica: "mute" }, { lapsed });
+    const end = await muteLeader(nats.url);
     const begun = performance.now();
     const { code, lines } = await failToStart({ args: ["--nats-url", nats.url], signalAfter: 4_000 });
     expect(code).toBe(0);
     expect(performance.now() - begun).toBeLessThan(12_000);
     expect(lines.filter(({ level }) => level === "fatal")).toEqual([]);
-    if (lease !== "conflict") await lease.release();
-    await connection.close();
+    await end();
     await nats.stop();
   }, 60_000);
 });

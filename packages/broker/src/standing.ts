@@ -9,6 +9,10 @@
  * Used by: the outbox of a client's connection, the hand-wire to the bus. Separate because both gather and neither may
  * know leases. One look at the clock a turn; the lease is asked only where the turn took long.
  */
+import type { ByteSink } from "@amqp/codec";
+
+/** Where what may not leave goes. */
+export const NOWHERE: ByteSink = { write: () => true, cork() {}, uncork() {} };
 
 /** Milliseconds for which a decision stands without asking: a lease is relied upon for 300 ms less than it lasts. */
 const STANDS = 200;
@@ -16,6 +20,8 @@ const STANDS = 200;
 export class Standing {
   readonly #holds: () => boolean;
   #since = 0;
+  /** Something is among it that needs the lease. */
+  #needs: boolean = false;
 
   /** `holds`: by this process's own clock, in this turn: does it hold the lease still? */
   constructor(holds: () => boolean) {
@@ -27,8 +33,15 @@ export class Standing {
     this.#since = performance.now();
   }
 
-  /** Whether all that was gathered since {@link begin} may leave. */
-  get stands(): boolean {
-    return performance.now() - this.#since < STANDS || this.#holds();
+  /** What is gathered next needs the lease when it leaves. */
+  need(): void {
+    this.#needs = true;
+  }
+
+  /** Whether what was gathered may leave; once asked, for what comes after it the question is a new one. */
+  mayLeave(): boolean {
+    const stands = !this.#needs || performance.now() - this.#since < STANDS || this.#holds();
+    this.#needs = false;
+    return stands;
   }
 }

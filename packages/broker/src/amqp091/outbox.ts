@@ -8,7 +8,6 @@
  */
 import {
   type BodyPieces,
-  type ByteSink,
   checkProperties,
   type FieldsInput,
   type MethodName,
@@ -18,14 +17,13 @@ import {
 } from "@amqp/codec";
 import type { Credit } from "../core/credit.ts";
 import type { Delivery } from "../core/message.ts";
-import { Standing } from "../standing.ts";
+import { NOWHERE, Standing } from "../standing.ts";
 import type { Limits } from "./limits.ts";
 import { SocketCredit } from "./socket-credit.ts";
 import type { Transport } from "./transport.ts";
 
 /** Octets gathered in one turn that leave before its end: they need not pile up until then. */
 const EARLY = 256 * 1024;
-const NOWHERE: ByteSink = { write: () => true, cork() {}, uncork() {} };
 
 /** Asked by the outbox about the deliveries in it. */
 export interface OutboxOwner {
@@ -44,8 +42,6 @@ export class Outbox {
   readonly #standing: Standing;
   #scheduled: boolean = false;
   #closed: boolean = false;
-  /** Deliveries are among what waits. */
-  #delivers: boolean = false;
   /** Octets of a whole frame, as negotiated. */
   frameMax = 0;
   /** Rises with every write to the transport: heartbeats are due only where it stands still. */
@@ -84,7 +80,7 @@ export class Outbox {
     if (this.#closed) return;
     const { redelivered, exchange, routingKey, body } = delivery;
     const properties = sound(delivery.properties);
-    this.#delivers = true;
+    this.#standing.need();
     this.#writer.deliver(channel, consumerTag, tag, redelivered, exchange, routingKey, properties, body, this.frameMax);
     this.#socket.delivered(this.unsent);
     this.#schedule();
@@ -94,7 +90,7 @@ export class Outbox {
     if (this.#closed) return;
     const { redelivered, exchange, routingKey, body } = delivery;
     const properties = sound(delivery.properties);
-    this.#delivers = true;
+    this.#standing.need();
     this.#writer.getOk(channel, tag, redelivered, exchange, routingKey, messages, properties, body, this.frameMax);
     this.#schedule();
   }
@@ -139,9 +135,7 @@ export class Outbox {
   /** Hands over what waits, now. */
   flush(): void {
     if (this.#closed || this.#writer.bytesPending === 0) return;
-    const mayLeave = !this.#delivers || this.#standing.stands;
-    this.#delivers = false;
-    if (!mayLeave) {
+    if (!this.#standing.mayLeave()) {
       this.#writer.flush(NOWHERE);
       this.#owner.voided();
       return;

@@ -47,7 +47,7 @@ export class CursorFilters {
     const wanted = spell(queue.id, filters);
     if (this.#written.get(queue.name) === wanted) return true;
     this.#written.delete(queue.name);
-    const permit = (): void => this.#leadership.assert();
+    const { permit } = this.#leadership;
     const update = (): Promise<boolean> =>
       this.#bus.updateCursor({ queue: queue.name, filters, revision, queueId: queue.id }, { permit });
     let updated: boolean;

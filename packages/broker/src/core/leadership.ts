@@ -7,7 +7,7 @@
  *
  *   following → (the lease is free) → reconciling → leading → (lapsed) → following … → closed
  */
-import { type Bucket, LEADER_KEY, Lease, type Topology } from "@amqp/topology";
+import { type Bucket, LEADER_KEY, Lease, type Permit, type Topology } from "@amqp/topology";
 import type { Log } from "./log.ts";
 import { LEASE, type Presence } from "./presence.ts";
 
@@ -57,6 +57,9 @@ export class Leadership {
   get mayWrite(): boolean {
     return this.#lease?.held() === true && this.#presence.held();
   }
+
+  /** {@link assert}, for what asks it later. */
+  readonly permit: Permit = () => this.assert();
 
   /** Throws {@link NotLeading} in the turn of a write that this replica has lost the right to. */
   assert(): void {

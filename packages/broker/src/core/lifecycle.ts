@@ -58,7 +58,7 @@ export class Lifecycle {
   async createCursor(queue: Queue, wanted?: readonly string[]): Promise<void> {
     const { bus, leadership, topology } = this.#core;
     const filters = wanted ?? [implicitFilter(queue.name, topology.root)];
-    const permit = (): void => leadership.assert();
+    const { permit } = leadership;
     const spec = { queue: queue.name, filters, revision: queue.revision, queueId: queue.id };
     const left = async (): Promise<boolean> => {
       const state = await bus.cursorState(queue.name);
@@ -115,7 +115,7 @@ export class Lifecycle {
    */
   async removeCursor(state: CursorState): Promise<void> {
     const { bus, leadership } = this.#core;
-    const permit = (): void => leadership.assert();
+    const { permit } = leadership;
     const drainedTo = await emptyCursor(bus, state, permit);
     if (drainedTo === undefined) await this.#raise(state, permit);
     await bus.deleteCursor(state.queue, permit);

@@ -52,6 +52,11 @@ export class BootError extends Error {
   override readonly name: string = "BootError";
 }
 
+/** Whether that code says that nobody leads just now: nothing happened. */
+export function isUnled(code: unknown): boolean {
+  return code === Code.clusterNotAvailable || code === Code.clusterNoLeader;
+}
+
 /** True for a {@link BusError} with one of these codes. */
 export function hasCode(error: unknown, ...codes: readonly number[]): boolean {
   return error instanceof BusError && codes.includes(error.code);

@@ -9,7 +9,7 @@
 import { Buffer } from "node:buffer";
 import { Slab } from "@amqp/codec";
 import type { NatsConnection } from "@nats-io/nats-core";
-import { Standing } from "../standing.ts";
+import { NOWHERE, Standing } from "../standing.ts";
 import type { ClientParser, ClientProtocol } from "./seams.ts";
 import { type FrameHandler, Splitter, type SplitterListener } from "./splitter.ts";
 import type { Outgoing, Wire, WireSubscription } from "./wire.ts";
@@ -26,7 +26,6 @@ const ZERO = 48;
 const PUB: Buffer = Buffer.from("PUB ");
 /** As the client refuses them: they would split the server's lines. */
 const WHITESPACE = /[ \n\r\t]/;
-const NOWHERE = { write: (): boolean => true, cork(): void {}, uncork(): void {} };
 
 export class HandWire implements Wire, SplitterListener {
   stands: () => boolean = () => true;
@@ -41,8 +40,6 @@ export class HandWire implements Wire, SplitterListener {
   #parser: ClientParser;
   #splitter: Splitter = new Splitter(this);
   #scheduled: boolean = false;
-  /** Settlements are among what waits. */
-  #settles: boolean = false;
 
   constructor(connection: NatsConnection, protocol: ClientProtocol) {
     this.#connection = connection;
@@ -98,7 +95,7 @@ export class HandWire implements Wire, SplitterListener {
   }
 
   settle(subject: string, payload: Uint8Array): void {
-    this.#settles = true;
+    this.#standing.need();
     this.publish(subject, "", payload);
   }
 
@@ -126,9 +123,7 @@ export class HandWire implements Wire, SplitterListener {
 
   flush(): void {
     if (this.#slab.bytesPending === 0) return;
-    const mayLeave = !this.#settles || this.#standing.stands;
-    this.#settles = false;
-    if (!mayLeave) {
+    if (!this.#standing.mayLeave()) {
       this.#slab.flush(NOWHERE);
       // What else was in it is asked again after this, as of any connection that was lost.
       void this.#connection.reconnect().catch(() => undefined);

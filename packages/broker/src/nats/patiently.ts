@@ -8,7 +8,7 @@
 import { errors } from "@nats-io/nats-core";
 import { isBusError } from "../core/bus.ts";
 import type { Log } from "../core/log.ts";
-import { Code } from "./errors.ts";
+import { isUnled } from "./errors.ts";
 
 const PAUSE = 500;
 
@@ -34,9 +34,4 @@ function isSilence(error: unknown): boolean {
       each instanceof errors.NoRespondersError ||
       isUnled((each as { readonly code?: unknown } | undefined)?.code),
   );
-}
-
-/** As JetStream's clients put it. */
-function isUnled(code: unknown): boolean {
-  return code === Code.clusterNotAvailable || code === Code.clusterNoLeader;
 }

@@ -5,7 +5,7 @@
  * Used by: publisher. Separate because every answer passes here and only the rare one may cost a JSON parse.
  */
 import { Buffer } from "node:buffer";
-import { Code } from "./errors.ts";
+import { Code, isUnled } from "./errors.ts";
 import type { Frame } from "./frame.ts";
 import { readStatus } from "./status.ts";
 
@@ -32,7 +32,7 @@ export function readRefusal(message: Frame): PublishRefusal {
     return { kind: status === Code.noResponders || status === 429 ? "again" : "refused", text };
   }
   const { code, text } = readError(message);
-  if (code === Code.clusterNotAvailable || code === Code.clusterNoLeader) return { kind: "again", text };
+  if (isUnled(code)) return { kind: "again", text };
   return { kind: isFull(code, text) ? "full" : "refused", text: `${code} ${text}` };
 }
 

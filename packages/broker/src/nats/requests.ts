@@ -10,7 +10,7 @@
 
 import type { Permit } from "@amqp/topology";
 import { errors, type Msg } from "@nats-io/nats-core";
-import { BusError, Code } from "./errors.ts";
+import { BusError, Code, isUnled } from "./errors.ts";
 import type { Link } from "./link.ts";
 
 interface ApiReply {
@@ -182,7 +182,7 @@ function readReply<T>(what: string, message: Msg): T {
 
 /** Nothing happened and it may work in a moment. */
 function isTransient(code: number): boolean {
-  return code === Code.noResponders || code === Code.clusterNotAvailable || code === Code.clusterNoLeader;
+  return code === Code.noResponders || isUnled(code);
 }
 
 function toBusError(subject: string, error: unknown): BusError {
